@@ -1,0 +1,148 @@
+// Class affinity. The chunk is sorted by class, and the queries too, so that two queries of one class go over a block together:
+// items outside their class count for level 0, the one run inside it for level 1.
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+
+#include "buffers.hpp"
+#include "count.hpp"
+#include "dispatch.hpp"
+#include "distinct.hpp"
+
+namespace rankbits {
+namespace {
+
+// Items by class, class numbers ascending, and where each class starts. Items of no query's class come last.
+struct ByClass {
+    std::vector<uint32_t> order;
+    std::vector<size_t> starts;
+
+    ByClass(const int32_t* item_class, const std::vector<uint32_t>& chosen, size_t n_classes) : order(chosen.size()), starts(n_classes + 2, 0) {
+        const auto spot = [&](uint32_t i) {
+            const int32_t c = item_class[i];
+            return c < 0 ? n_classes : static_cast<size_t>(c);
+        };
+        for (uint32_t i : chosen) ++starts[spot(i) + 1];
+        std::partial_sum(starts.begin(), starts.end(), starts.begin());
+        std::vector<size_t> next(starts.begin(), starts.end() - 1);
+        for (size_t k = 0; k < chosen.size(); ++k) order[next[spot(chosen[k])]++] = static_cast<uint32_t>(k);
+    }
+};
+
+// The part of class c within block [first, first + n), as positions in the block.
+struct Run {
+    size_t begin = 0, end = 0;
+    Run(const std::vector<size_t>& starts, int32_t c, size_t first, size_t n) {
+        if (c < 0) return;
+        const auto inside = [&](size_t position) { return std::min(std::max(position, first), first + n) - first; };
+        begin = inside(starts[static_cast<size_t>(c)]);
+        end = inside(starts[static_cast<size_t>(c) + 1]);
+    }
+};
+
+// One worker's block, scratch and rows.
+struct Worker {
+    Buffer<uint8_t> block;
+    Buffer<uint32_t> joint, rows, weights;
+    size_t n_bins;
+
+    Worker(size_t n_items, size_t width, size_t bins)
+        : block(zeroed<uint8_t>(kernels().block_bytes(n_items, width))),
+          joint(zeroed<uint32_t>(kernels().joint_cells(bins))),
+          rows(zeroed<uint32_t>(2 * bins)),
+          weights(zeroed<uint32_t>(n_items)),
+          n_bins(bins) {}
+
+    // Adds what rows[q] holds to one level of a query's counts, takes it from another level if asked, and clears it.
+    void flush(int q, int64_t* counts, int add_to, int take_from) {
+        uint32_t* row = rows.get() + static_cast<size_t>(q) * n_bins;
+        for (size_t d = 0; d < n_bins; ++d) {
+            if (add_to >= 0) counts[2 * d + static_cast<size_t>(add_to)] += row[d];
+            if (take_from >= 0) counts[2 * d + static_cast<size_t>(take_from)] -= row[d];
+            row[d] = 0;
+        }
+    }
+};
+
+// Two queries against one block. A lone query stands in both places; its second row is dropped.
+void count_pair(Worker& worker, const Items& items, const uint8_t* const codes[2], const Run runs[2], bool same_class, bool is_lone,
+                int64_t* const counts[2]) {
+    const Kernels& set = kernels();
+    const Scratch scratch{worker.joint.get(), nullptr};
+    uint32_t* const rows[2] = {worker.rows.get(), worker.rows.get() + worker.n_bins};
+    const auto flush = [&](int q, int add_to, int take_from) {
+        const bool drop = q == 1 && is_lone;
+        worker.flush(q, counts[q], drop ? -1 : add_to, drop ? -1 : take_from);
+    };
+    const Run none(std::vector<size_t>{}, -1, 0, 0);
+    const Run& skipped = same_class ? runs[0] : none;
+    set.count_two(items, codes, skipped.begin, skipped.end, worker.n_bins, scratch, rows);
+    flush(0, 0, -1);
+    flush(1, 0, -1);
+    for (int q = 0; q < (same_class ? 1 : 2); ++q) {
+        if (runs[q].begin == runs[q].end) continue;
+        set.count_run(items, codes, runs[q].begin, runs[q].end, worker.n_bins, scratch, rows);
+        if (same_class) {
+            flush(0, 1, -1);
+            flush(1, 1, -1);
+        } else {  // counted under level 0 before
+            flush(q, 1, 0);
+            flush(1 - q, -1, -1);
+        }
+    }
+}
+
+}  // namespace
+
+bool count_classes(const Codes& queries, const Codes& items, const int32_t* query_class, const int32_t* item_class, const Counts& counts,
+                   Workers& workers) {
+    const Distinct distinct = compress_if_it_pays(items, item_class, queries, counts.n_bins);
+    const int32_t highest = *std::max_element(query_class, query_class + queries.n);
+    const ByClass sorted(item_class, distinct.items, highest < 0 ? 0 : static_cast<size_t>(highest) + 1);
+    const size_t n = distinct.items.size(), n_block = std::min(items_a_block(items.width), n);
+    std::vector<uint32_t> order(n);
+    for (size_t i = 0; i < n; ++i) order[i] = distinct.items[sorted.order[i]];
+
+    std::vector<uint32_t> asked(queries.n);
+    std::iota(asked.begin(), asked.end(), 0u);
+    std::stable_sort(asked.begin(), asked.end(), [&](uint32_t a, uint32_t b) { return query_class[a] < query_class[b]; });
+
+    const size_t n_pairs = (queries.n + 1) / 2;
+    const size_t by_query = std::min(workers.size(), n_pairs), by_block = std::max<size_t>(1, workers.size() / by_query);
+    const size_t cells = queries.n * counts.n_bins * 2;
+    std::mutex adding;
+
+    return workers.run([&](size_t w) {
+        const size_t part = w % by_query, lane = w / by_query;
+        if (lane >= by_block) return;
+        Worker worker(n_block, items.width, counts.n_bins);
+        Buffer<int64_t> own;  // several workers share these queries: each counts for itself and adds at the end
+        if (by_block > 1) own = zeroed<int64_t>(cells);
+        int64_t* const totals = own ? own.get() : counts.data;
+        for (size_t first = lane * n_block; first < n; first += by_block * n_block) {
+            const size_t size = std::min(n_block, n - first);
+            kernels().lay_out(items.data, order.data() + first, size, items.width, worker.block.get());
+            const uint32_t* weights = nullptr;
+            if (!distinct.weights.empty()) {
+                for (size_t i = 0; i < size; ++i) worker.weights[i] = distinct.weights[sorted.order[first + i]];
+                weights = worker.weights.get();
+            }
+            const Items block{worker.block.get(), weights, size, items.width};
+            for (size_t pair = part * n_pairs / by_query; pair < (part + 1) * n_pairs / by_query; ++pair) {
+                if (workers.stopped(w)) return;
+                const bool is_lone = 2 * pair + 1 == queries.n;
+                const uint32_t q[2] = {asked[2 * pair], asked[is_lone ? 2 * pair : 2 * pair + 1]};
+                const uint8_t* const codes[2] = {queries.data + q[0] * queries.width, queries.data + q[1] * queries.width};
+                const Run runs[2] = {{sorted.starts, query_class[q[0]], first, size}, {sorted.starts, query_class[q[1]], first, size}};
+                int64_t* const rows[2] = {totals + q[0] * counts.n_bins * 2, totals + q[1] * counts.n_bins * 2};
+                count_pair(worker, block, codes, runs, query_class[q[0]] == query_class[q[1]], is_lone, rows);
+            }
+        }
+        if (own) {
+            const std::lock_guard<std::mutex> lock(adding);
+            for (size_t i = 0; i < cells; ++i) counts.data[i] += own[i];
+        }
+    });
+}
+
+}  // namespace rankbits

@@ -1,0 +1,37 @@
+// Counting ties of a chunk of the database against all queries. Each function adds to counts and returns false if it was stopped.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "workers.hpp"
+
+namespace rankbits {
+
+struct Codes {
+    const uint8_t* data;  // n rows of width bytes
+    size_t n, width;
+};
+
+struct Counts {
+    int64_t* data;  // queries x n_bins x n_levels
+    size_t n_bins, n_levels;
+};
+
+// Level 1 where the classes are equal, else level 0. Class numbers are below n_queries; a negative one equals nothing.
+bool count_classes(const Codes& queries, const Codes& items, const int32_t* query_class, const int32_t* item_class, const Counts& counts,
+                   Workers& workers);
+
+// Level = position in the matrix levels (queries x items) of u8, or u16 where is_wide.
+bool count_levels(const Codes& queries, const Codes& items, const void* levels, bool is_wide, const Counts& counts, Workers& workers);
+
+// Level = shared tags, at most n_levels - 1: query q has tags[starts[q] .. starts[q + 1]), item i the columns set in row i of rows.
+bool count_tags(const Codes& queries, const Codes& items, const int64_t* starts, const int32_t* tags, const uint8_t* rows, size_t n_tags,
+                const Counts& counts, Workers& workers);
+
+// largest[q][d] = the largest of n_items[i] over the codes i at distance d.
+bool largest_counts(const Codes& queries, const Codes& codes, const int64_t* n_items, int64_t* largest, size_t n_bins, Workers& workers);
+
+// distances[q][i], every pair.
+bool all_distances(const Codes& queries, const Codes& items, uint16_t* distances, Workers& workers);
+
+}  // namespace rankbits

@@ -1,0 +1,48 @@
+// The loop nests of one instruction set. Every set gives the same integers; the portable one is the twin of the others.
+//
+// A block is a run of items laid out as its set likes best. Counters inside a call are u32: a block holds few enough items.
+// Callers settle types, shapes and empties; a kernel takes pointers and sizes, allocates nothing and never throws.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rankbits {
+
+// Scratch that a kernel may use as it likes, and that it must find and leave zeroed where it says so.
+struct Scratch {
+    uint32_t* joint;  // zeroed, joint_cells(n_bins) long
+    uint32_t* table;  // zeroed, n_bins * n_levels long (count_levels and count_tags)
+};
+
+struct Items {
+    const uint8_t* block;     // laid out by lay_out
+    const uint32_t* weights;  // how often each item counts; null for once each
+    size_t n;                 // items in the block
+    size_t width;             // bytes a code
+};
+
+struct Kernels {
+    const char* name;
+    size_t (*block_bytes)(size_t n, size_t width);
+    size_t (*joint_cells)(size_t n_bins);
+    // Lays out codes[order[i]] for i < n, or codes[i] where order is null.
+    void (*lay_out)(const uint8_t* codes, const uint32_t* order, size_t n, size_t width, uint8_t* block);
+    // Adds items [0, n) without [skip, resume) to rows[0] for the first query and to rows[1] for the second.
+    void (*count_two)(const Items& items, const uint8_t* const queries[2], size_t skip, size_t resume, size_t n_bins,
+                      const Scratch& scratch, uint32_t* const rows[2]);
+    // The same for items [begin, end) only.
+    void (*count_run)(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t n_bins,
+                      const Scratch& scratch, uint32_t* const rows[2]);
+    // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide.
+    void (*count_levels)(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels,
+                         size_t n_bins, uint32_t* table);
+    // The same, the level being the number of the query's tags that the item has, at most n_levels - 1. Bit i of tag_rows[t] says
+    // whether item i has the query's tag t; rows end in zero bits up to a multiple of 256.
+    void (*count_tags)(const Items& items, const uint8_t* query, const uint8_t* const* tag_rows, size_t n_tags, size_t n_levels,
+                       size_t n_bins, uint32_t* table);
+};
+
+const Kernels& portable_kernels();
+const Kernels* avx2_kernels();  // null where the compiler or the CPU has no AVX2
+
+}  // namespace rankbits

@@ -1,0 +1,56 @@
+"""Writing files so that a kill at any moment leaves the old file or the new one, never a part.
+
+The bytes go to a temporary name in the same folder, are flushed to the disk, and take the final name
+in one rename.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from rankbits.errors import InputError
+
+
+@contextmanager
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file to write; it appears under `path` only if the block ends without an error.
+
+    >>> with write_atomically("numbers.txt") as file:  # doctest: +SKIP
+    ...     file.write(b"1 2 3")
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"path must name a file, {target} is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"path must lie in an existing folder, there is no {target.parent}")
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,72 @@
+"""The native kernels, and which instruction set of theirs runs.
+
+`RANKBITS_DISPATCH=portable` (or `avx2`) chooses a set for the whole process; without it the best that
+the CPU has is used. Every set gives the same bits. `RANKBITS_NUM_THREADS` bounds the threads of a call
+that does not say how many it wants.
+
+Called from `codes`, `histogram`, `objectives` and `index` only.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rankbits import _check
+from rankbits._native._kernels import (
+    count_classes,
+    count_levels,
+    count_tags,
+    dispatch,
+    dispatch_levels,
+    distances,
+    largest_counts,
+)
+from rankbits._native._kernels import use_dispatch as _use_dispatch
+from rankbits.errors import InputError
+
+__all__ = [
+    "count_classes",
+    "count_levels",
+    "count_tags",
+    "dispatch",
+    "dispatch_levels",
+    "dispatched",
+    "distances",
+    "largest_counts",
+    "threads",
+    "use_dispatch",
+]
+
+
+def use_dispatch(name: str) -> None:
+    """Run the kernels of the named instruction set from now on."""
+    if not _use_dispatch(name):
+        known = ", ".join(dispatch_levels())
+        raise InputError(f"RANKBITS_DISPATCH must be one of {known} on this machine, got {name!r}")
+
+
+@contextmanager
+def dispatched(name: str) -> Iterator[None]:
+    """Run a block under the named instruction set: for tests and benchmarks."""
+    before = dispatch()
+    use_dispatch(name)
+    try:
+        yield
+    finally:
+        use_dispatch(before)
+
+
+def threads(wanted: int | None) -> int:
+    """Threads of a call: as asked, else RANKBITS_NUM_THREADS, else all this process may use."""
+    if wanted is not None:
+        return _check.whole("n_threads", wanted, 1, 1024)
+    asked = os.environ.get("RANKBITS_NUM_THREADS", "")
+    if not asked:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not asked.isdigit() or not 1 <= int(asked) <= 1024:
+        raise InputError(f"RANKBITS_NUM_THREADS must be a number from 1 to 1024, got {asked!r}")
+    return int(asked)
+
+
+if os.environ.get("RANKBITS_DISPATCH"):
+    use_dispatch(os.environ["RANKBITS_DISPATCH"])

@@ -1,0 +1,59 @@
+"""What every affinity answers: its shape, its levels, and the levels of a block of pairs."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.errors import InputError
+
+MAX_LEVELS = 1 << 16
+
+
+class Affinity(ABC):
+    """Affinity of each (query, item) pair: a level out of a few non-negative integers.
+
+    Attributes
+    ----------
+    levels : ndarray of int64, shape (V,)
+        The values that occur, ascending from 0. Level 0 is irrelevant; all others are relevant.
+    shape : (queries, items)
+    """
+
+    levels: np.ndarray
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def indices(self, queries: slice, items: slice) -> np.ndarray:
+        """Positions in `levels` of a block of pairs: uint8 if at most 256 levels, else uint16."""
+
+    def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Positions in `levels` of single pairs (queries[j], items[j]); -1 in items gives 0."""
+        found = np.zeros(len(queries), np.int64)
+        for j, (query, item) in enumerate(zip(queries, items, strict=True)):
+            if item >= 0:
+                block = self.indices(slice(query, query + 1), slice(item, item + 1))
+                found[j] = block[0, 0]
+        return found
+
+    @property
+    def index_dtype(self) -> np.dtype:
+        """The narrowest dtype that names every level."""
+        return np.dtype(np.uint8 if len(self.levels) <= 256 else np.uint16)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, levels={self.levels.tolist()})"
+
+
+def levels_with_zero(name: str, values: np.ndarray) -> np.ndarray:
+    """Distinct levels, ascending from 0, of whatever integers came."""
+    if values.dtype.kind not in "biu":
+        raise InputError(f"{name} must be non-negative integers, got {_check.describe(values)}")
+    if values.size and values.min() < 0:
+        raise InputError(f"{name} must be non-negative integers, got {values.min()}")
+    if values.size and int(values.max()) > np.iinfo(np.int64).max:
+        raise InputError(f"{name} must fit in 63 bits, got {values.max()}")
+    levels = np.union1d(np.unique(values).astype(np.int64), np.zeros(1, np.int64))
+    if len(levels) > MAX_LEVELS:
+        raise InputError(f"{name} must have at most {MAX_LEVELS} distinct values, got {len(levels)}")
+    return levels

@@ -1,0 +1,38 @@
+"""Affinity given as a dense matrix of levels."""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.affinity._base import Affinity, levels_with_zero
+from rankbits.errors import InputError
+
+
+class Levels(Affinity):
+    """A (Q, N) matrix of levels. Build it with `rankbits.affinity.levels`."""
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+        self.shape = (matrix.shape[0], matrix.shape[1])
+        self.levels = levels_with_zero("levels", matrix)
+        self._is_dense = bool(self.levels[-1] == len(self.levels) - 1)
+
+    def indices(self, queries: slice, items: slice) -> np.ndarray:
+        block = self.matrix[queries, items]
+        found = block if self._is_dense else np.searchsorted(self.levels, block)
+        return np.ascontiguousarray(found, dtype=self.index_dtype)
+
+
+def levels(matrix: Any) -> Levels:
+    """Affinity as given: a (Q, N) array of non-negative integers, 0 = irrelevant.
+
+    >>> levels([[0, 3, 1]]).levels.tolist()
+    [0, 1, 3]
+    """
+    array = _check.array_2d("levels", matrix, columns="items")
+    if array.dtype.kind == "f":
+        raise InputError(
+            f"levels must be integers, got {_check.describe(array)}; round and cast them first"
+        )
+    return Levels(array)

@@ -1,0 +1,63 @@
+"""Sparse judgements: (query, item, level) triples, everything unjudged irrelevant."""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.affinity._base import Affinity, levels_with_zero
+from rankbits.errors import InputError
+
+
+class Judgements(Affinity):
+    """Judged pairs, sorted by query and item. Build it with `rankbits.affinity.judgements`."""
+
+    def __init__(self, rows: np.ndarray, shape: tuple[int, int]) -> None:
+        self.queries, self.items, values = rows.T
+        self.levels = levels_with_zero("levels of rows", values)
+        self.found = np.searchsorted(self.levels, values)
+        self.shape = shape
+
+    def indices(self, queries: slice, items: slice) -> np.ndarray:
+        first, last, _ = queries.indices(self.shape[0])
+        left, right, _ = items.indices(self.shape[1])
+        block = np.zeros((max(last - first, 0), max(right - left, 0)), self.index_dtype)
+        inside = slice(*np.searchsorted(self.queries, (first, last)))
+        rows, columns, found = self.queries[inside], self.items[inside], self.found[inside]
+        kept = (columns >= left) & (columns < right)
+        block[rows[kept] - first, columns[kept] - left] = found[kept]
+        return block
+
+
+def judgements(rows: Any, n_queries: int, n_database: int) -> Judgements:
+    """Affinity from (query, item, level) triples, as in a qrels file; all other pairs are 0.
+
+    Parameters
+    ----------
+    rows : integers of shape (n, 3): query from 0, item from 0, level >= 0; no pair twice
+    n_queries, n_database : int
+
+    >>> judgements([(0, 2, 1), (1, 0, 3)], 2, 3).indices(slice(None), slice(None)).tolist()
+    [[0, 0, 1], [2, 0, 0]]
+    """
+    shape = (_check.whole("n_queries", n_queries, 1), _check.whole("n_database", n_database, 1))
+    triples = np.asarray(rows)
+    if triples.ndim != 2 or triples.shape[1] != 3 or triples.dtype.kind not in "iu":
+        raise InputError(
+            "rows must be integers of shape (n, 3): query, item, level; "
+            f"got {_check.describe(triples)}"
+        )
+    triples = triples.astype(np.int64)
+    for column, (name, size) in enumerate(zip(("query", "item"), shape, strict=True)):
+        outside = (triples[:, column] < 0) | (triples[:, column] >= size)
+        if outside.any():
+            raise InputError(
+                f"rows must name a {name} from 0 to {size - 1}, got {triples[outside][0, column]}; "
+                "numbers start at 0"
+            )
+    triples = triples[np.lexsort((triples[:, 1], triples[:, 0]))]
+    twice = (np.diff(triples[:, :2], axis=0) == 0).all(axis=1)
+    if twice.any():
+        query, item = triples[:-1][twice][0, :2]
+        raise InputError(f"rows must judge a pair once, query {query} and item {item} come twice")
+    return Judgements(triples, shape)

@@ -1,0 +1,20 @@
+"""The errors a caller may want to catch, all of them under one name.
+
+A message says what was wanted, what came and what to do, and names the argument first.
+"""
+
+
+class RankbitsError(Exception):
+    """Anything rankbits refuses to do."""
+
+
+class InputError(RankbitsError, ValueError):
+    """An argument or a file that cannot be used as it is."""
+
+
+class FileFormatError(InputError):
+    """A file that is truncated, damaged, or of another kind than its name says."""
+
+
+class MissingExtraError(RankbitsError, ImportError):
+    """A feature that needs an optional dependency which is not installed."""

@@ -1,0 +1,14 @@
+"""Tie histograms: the one summary that every metric reads.
+
+Histograms of disjoint database shards add; those of disjoint query sets stack.
+
+Notation, here and wherever this module is imported:
+    b  bits in a code       d  Hamming distance, 0..b   v  affinity level, 0 = irrelevant
+    n  items in a bucket    p  relevant items in it     N, P  the same, in all nearer buckets
+"""
+
+from rankbits.histogram._count import count_ties
+from rankbits.histogram._largest import largest_codes
+from rankbits.histogram._table import TieHistogram
+
+__all__ = ["TieHistogram", "count_ties", "largest_codes"]

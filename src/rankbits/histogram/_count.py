@@ -1,0 +1,189 @@
+"""Counting ties: pairs of codes, with their affinity, into a histogram.
+
+The database goes by in blocks, so that extra memory does not grow with it; a memory-mapped one is
+read once. Each kind of affinity has the kernel that suits it:
+
+    classes      every item by distance, the query's own class apart
+    judgements   every item by distance, then the judged pairs moved to their level
+    tags         tag sets as bit rows over the block; a query combines the rows of its own tags
+    others       the level of every pair of a block, written out
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rankbits import _check, _native
+from rankbits.affinity import Affinity, Classes, Judgements, Tags
+from rankbits.codes import BinaryCodes, require_same_bits
+from rankbits.errors import InputError
+from rankbits.histogram._table import TieHistogram
+
+Progress = Callable[[int, int], None]
+
+_ITEMS = 1 << 18  # a block: its class numbers and its table of distinct codes take some 4 MB
+_TAG_CELLS = 1 << 22
+_LEVEL_QUERIES, _LEVEL_ITEMS = 64, 1 << 13
+
+
+def count_ties(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    exclude_self: bool | np.ndarray = False,
+    *,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> TieHistogram:
+    """Count the database by distance and affinity, for each query.
+
+    Parameters
+    ----------
+    queries, database : BinaryCodes of one length
+    affinity : from `rankbits.affinity`, over these queries and items
+    exclude_self : bool or integers of shape (queries,)
+        True: query i is item i and does not count. An array names each query's own item, -1 for
+        none; so one shard of a database can leave out just what it holds.
+    n_threads : int, default all that this process may use
+    progress : called with (pairs done, pairs in all) after each block
+
+    >>> codes = BinaryCodes.from_bits([[0, 0], [0, 1], [1, 1]])
+    >>> from rankbits.affinity import classes
+    >>> count_ties(codes[:1], codes, classes([7], [7, 7, 8])).counts.tolist()
+    [[[0, 1], [0, 1], [1, 0]]]
+    """
+    require_same_bits(queries, database)
+    _require_shape(affinity, len(queries), len(database))
+    own = _own_items(exclude_self, len(queries), len(database))
+    n_threads = _native.threads(n_threads)
+    shape = (len(queries), queries.n_bits + 1, len(affinity.levels))
+    counts = np.zeros(shape, np.int64)
+    for done in _blocks_of(affinity)(queries, database, affinity, counts, n_threads):
+        if progress is not None:
+            progress(done, len(queries) * len(database))
+    _leave_out(own, queries, database, affinity, counts)
+    return TieHistogram(counts, affinity.levels)
+
+
+Blocks = Callable[[BinaryCodes, BinaryCodes, Affinity, np.ndarray, int], Iterator[int]]
+
+
+def _blocks_of(affinity: Affinity) -> Blocks:
+    """The counting loop for this kind of affinity; it yields the pairs done so far."""
+    for kind, blocks in ((Classes, _classes), (Judgements, _judgements), (Tags, _tags)):
+        if isinstance(affinity, kind):
+            return blocks
+    return _levels
+
+
+def _classes(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+    for items in _slices(len(database), _ITEMS):
+        block, ids = database.packed[items], affinity.database_ids(items)
+        _native.count_classes(
+            queries.packed, block, affinity.query_ids, ids, counts, n_threads=n_threads
+        )
+        yield len(queries) * items.stop
+
+
+def _judgements(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+    nobody = np.full(len(queries), -2, np.int32)
+    for items in _slices(len(database), _ITEMS):
+        block = database.packed[items]
+        ids = np.full(len(block), -1, np.int32)
+        _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
+        yield len(queries) * items.stop
+    for rows in _slices(len(affinity.queries), _ITEMS):
+        asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
+        distance = _pair_distances(queries, asked, database, found)
+        np.subtract.at(counts, (asked, distance, 0), 1)
+        np.add.at(counts, (asked, distance, level), 1)
+
+
+def _tags(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+    asked, wanted = np.nonzero(affinity.query_tags)
+    starts = np.searchsorted(asked, np.arange(len(queries) + 1)).astype(np.int64)
+    size = max(1 << 10, _TAG_CELLS // affinity.query_tags.shape[1])
+    for items in _slices(len(database), size):
+        _native.count_tags(
+            queries.packed,
+            database.packed[items],
+            starts,
+            wanted.astype(np.int32),
+            affinity.database_rows(items),
+            counts,
+            n_threads=n_threads,
+        )
+        yield len(queries) * items.stop
+
+
+def _levels(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+    for items in _slices(len(database), _LEVEL_ITEMS):
+        block = database.packed[items]
+        for rows in _slices(len(queries), _LEVEL_QUERIES):
+            found = affinity.indices(rows, items)
+            _native.count_levels(
+                queries.packed[rows], block, found, counts[rows], n_threads=n_threads
+            )
+        yield len(queries) * items.stop
+
+
+def _leave_out(
+    own: np.ndarray | None,
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    counts: np.ndarray,
+) -> None:
+    """Take each query's own item out of the counts again."""
+    if own is None:
+        return
+    asked = np.flatnonzero(own >= 0)
+    distance = _pair_distances(queries, asked, database, own[asked])
+    counts[asked, distance, affinity.pairs(asked, own[asked])] -= 1
+
+
+def _pair_distances(
+    queries: BinaryCodes, asked: np.ndarray, database: BinaryCodes, items: np.ndarray
+) -> np.ndarray:
+    """Distances of single pairs (asked[j], items[j])."""
+    different = queries.packed[asked] ^ database.packed[items]
+    distance: np.ndarray = np.bitwise_count(different).sum(axis=1, dtype=np.int64)
+    return distance
+
+
+def _own_items(exclude_self: bool | np.ndarray, n_queries: int, n_items: int) -> np.ndarray | None:
+    """The database row of each query, -1 for none; None if nothing is left out."""
+    if exclude_self is False:
+        return None
+    if exclude_self is True:
+        if n_queries != n_items:
+            raise InputError(
+                f"exclude_self=True needs the queries to be the database, got {n_queries} queries "
+                f"and {n_items} items; pass each query's row of the database instead"
+            )
+        return np.arange(n_queries)
+    own = np.asarray(exclude_self)
+    if own.shape != (n_queries,) or own.dtype.kind not in "iu":
+        raise InputError(
+            f"exclude_self must be a bool or {n_queries} integers, got {_check.describe(own)}"
+        )
+    if own.size and (own.min() < -1 or own.max() >= n_items):
+        raise InputError(f"exclude_self must name items from -1 to {n_items - 1}")
+    return own.astype(np.int64)
+
+
+def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
+    if not isinstance(affinity, Affinity):
+        raise InputError(
+            f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}"
+        )
+    if affinity.shape != (n_queries, n_items):
+        raise InputError(
+            f"affinity is over {affinity.shape[0]} queries and {affinity.shape[1]} items, the codes "
+            f"are {n_queries} and {n_items}; labels and codes must go in step"
+        )
+
+
+def _slices(size: int, step: int) -> Iterator[slice]:
+    for start in range(0, size, step):
+        yield slice(start, min(start + step, size))

@@ -1,0 +1,124 @@
+"""The tie histogram as a value: it adds, stacks, saves and loads."""
+
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbits import _check
+from rankbits._files import write_atomically
+from rankbits.errors import FileFormatError, InputError
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class TieHistogram:
+    """Counts of database items by distance and affinity, one row per query.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (queries, b + 1, V)
+    levels : ndarray of int64, shape (V,)
+        Affinity levels, ascending from 0; column v of counts has affinity levels[v].
+    """
+
+    counts: np.ndarray
+    levels: np.ndarray
+
+    def __post_init__(self) -> None:
+        counts, levels = np.asarray(self.counts), np.asarray(self.levels)
+        if counts.ndim != 3 or counts.shape[1] < 2 or counts.dtype.kind not in "iu":
+            raise InputError(
+                f"counts must be integers of shape (queries, b + 1, V), got {_check.describe(counts)}"
+            )
+        if levels.shape != counts.shape[2:] or levels.dtype.kind not in "iu":
+            raise InputError(
+                f"levels must be {counts.shape[2]} integers, one per column of counts, "
+                f"got {_check.describe(levels)}"
+            )
+        if levels.size == 0 or levels[0] != 0 or (np.diff(levels.astype(np.int64)) <= 0).any():
+            raise InputError(f"levels must ascend from 0, got {levels.tolist()}")
+        if counts.size and counts.min() < 0:
+            raise InputError("counts must not be negative")
+        object.__setattr__(self, "counts", counts.astype(np.int64, copy=False))
+        object.__setattr__(self, "levels", levels.astype(np.int64, copy=False))
+
+    @property
+    def n_bits(self) -> int:
+        """Code length b."""
+        return int(self.counts.shape[1]) - 1
+
+    @property
+    def n_queries(self) -> int:
+        return int(self.counts.shape[0])
+
+    @property
+    def items(self) -> np.ndarray:
+        """n[q, d]: items in each tie, (queries, b + 1)."""
+        total: np.ndarray = self.counts.sum(axis=2)
+        return total
+
+    @property
+    def positives(self) -> np.ndarray:
+        """n+[q, d]: items of any level above 0 in each tie, (queries, b + 1)."""
+        total: np.ndarray = self.counts[:, :, 1:].sum(axis=2)
+        return total
+
+    def __add__(self, other: "TieHistogram") -> "TieHistogram":
+        """Merge a disjoint shard of the database, seen by the same queries.
+
+        Levels that only one shard has are kept: an absent level is a count of 0.
+        """
+        if not isinstance(other, TieHistogram):
+            return NotImplemented
+        mine, theirs = self.counts.shape[:2], other.counts.shape[:2]
+        if mine != theirs:
+            raise InputError(
+                f"shards must share (queries, b + 1), got {mine} and {theirs}; "
+                "count both with the same queries and code length"
+            )
+        levels = np.union1d(self.levels, other.levels)
+        return TieHistogram(_spread(self, levels) + _spread(other, levels), levels)
+
+    @staticmethod
+    def stack(parts: Sequence["TieHistogram"]) -> "TieHistogram":
+        """Rows of disjoint query sets, one after the other."""
+        if not parts or len({part.n_bits for part in parts}) != 1:
+            raise InputError("parts must be histograms of one code length, at least one of them")
+        levels = np.unique(np.concatenate([part.levels for part in parts]))
+        return TieHistogram(np.concatenate([_spread(part, levels) for part in parts]), levels)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an .npz file that `TieHistogram.load` and `numpy.load` read."""
+        with write_atomically(path) as file:
+            np.savez_compressed(
+                file, rankbits_histogram=_FORMAT, counts=self.counts, levels=self.levels
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "TieHistogram":
+        """Read a saved histogram; a damaged or foreign file is refused."""
+        if not os.path.isfile(path):
+            raise InputError(f"path must name a saved histogram, there is no {path}")
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                version = int(stored["rankbits_histogram"])
+                counts, levels = stored["counts"], stored["levels"]
+        except (ValueError, KeyError, EOFError, OSError, AttributeError, TypeError,
+                zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+            raise FileFormatError(f"{path} is not a whole saved histogram: {error}") from None
+        if version != _FORMAT:
+            raise FileFormatError(f"{path} has format {version}; this rankbits reads {_FORMAT}")
+        return cls(counts, levels)
+
+
+def _spread(hist: TieHistogram, levels: np.ndarray) -> np.ndarray:
+    """Counts of hist with a column for each of the given levels, a superset of its own."""
+    if np.array_equal(hist.levels, levels):
+        return hist.counts
+    counts = np.zeros((*hist.counts.shape[:2], len(levels)), np.int64)
+    counts[:, :, np.searchsorted(levels, hist.levels)] = hist.counts
+    return counts
