@@ -1,2 +1,475 @@
+// AVX2 loop nests.
+//
+// Layout: nibble planes, [tile of 128 items][nibble][128 bytes]. A query turns each nibble position into a 16-entry table of partial
+// distances, so that 32 items take one byte shuffle a nibble. Two queries go together, their partial distances side by side in the
+// table's bytes: one shuffle serves both, and their two distances to an item make one index of a joint u32 counter.
+// A block of planes stays in L2, tables and counters in L1. The bound is one increment a cycle, half an increment a pair; a tile's
+// increments are spread between the shuffles of the next tile, since too few fit into the reorder window to overlap by themselves.
 #include "kernels.hpp"
-namespace rankbits { const Kernels* avx2_kernels() { return nullptr; } }
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+
+#include <cstring>
+
+namespace rankbits {
+namespace {
+
+constexpr size_t TILE = 128;
+constexpr size_t MAX_NIBBLES = 1024;   // 4,096 bits
+constexpr size_t MAX_JOINT_BINS = 136; // 128 bits, or 64 bits with two levels: counters of more bins would leave the L1 cache
+constexpr size_t SHORT_RUN = 1024;     // fewer items than this do not pay for clearing the joint counters
+
+size_t tiles_of(size_t n) { return (n + TILE - 1) / TILE; }
+
+size_t block_bytes(size_t n, size_t width) { return tiles_of(n) * TILE * 2 * width; }
+
+size_t stride_of(size_t n_bins) { return (n_bins + 7) / 8 * 8; }
+
+size_t joint_cells(size_t n_bins) { return n_bins <= MAX_JOINT_BINS ? n_bins * stride_of(n_bins) + 8 : 0; }
+
+// Up to 8 bytes of a code, the rest zero.
+inline __m128i eight_bytes(const uint8_t* code, size_t n) {
+    if (n >= 8) return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(code));
+    uint64_t word = 0;
+    if (n == 4) {
+        std::memcpy(&word, code, 4);
+    } else {
+        for (size_t k = 0; k < n; ++k) word |= static_cast<uint64_t>(code[k]) << (8 * k);
+    }
+    return _mm_cvtsi64_si128(static_cast<long long>(word));
+}
+
+// 16 items by 8 bytes, turned into 8 columns of 16 bytes: interleaving the halves of a table moves the top bit of every place to the
+// bottom, and four such moves take the four bits of the item number behind the three of the byte number.
+inline void transpose(__m128i rows[8]) {
+    for (int round = 0; round < 4; ++round) {
+        __m128i next[8];
+        for (int i = 0; i < 4; ++i) {
+            next[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 4]);
+            next[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 4]);
+        }
+        for (int i = 0; i < 8; ++i) rows[i] = next[i];
+    }
+}
+
+// Planes of bytes [8 group, 8 group + 8) of 16 items whose codes begin at code[0..15].
+inline void lay_out_group(const uint8_t* const code[16], size_t group, size_t width, uint8_t* planes) {
+    const size_t n = width - 8 * group < 8 ? width - 8 * group : 8;
+    __m128i rows[8];
+    for (size_t i = 0; i < 8; ++i) {
+        rows[i] = _mm_unpacklo_epi64(eight_bytes(code[2 * i] + 8 * group, n), eight_bytes(code[2 * i + 1] + 8 * group, n));
+    }
+    transpose(rows);
+    const __m128i low = _mm_set1_epi8(15);
+    for (size_t k = 0; k < n; ++k) {
+        uint8_t* plane = planes + (8 * group + k) * 2 * TILE;
+        _mm_store_si128(reinterpret_cast<__m128i*>(plane), _mm_and_si128(rows[k], low));
+        _mm_store_si128(reinterpret_cast<__m128i*>(plane + TILE), _mm_and_si128(_mm_srli_epi16(rows[k], 4), low));
+    }
+}
+
+void lay_out(const uint8_t* codes, const uint32_t* order, size_t n, size_t width, uint8_t* block) {
+    for (size_t first = 0; first < tiles_of(n) * TILE; first += 16) {
+        const uint8_t* code[16];
+        for (size_t i = 0; i < 16; ++i) {
+            const size_t at = first + i < n ? first + i : n - 1;  // what stands behind the last item is never counted
+            code[i] = codes + (order ? order[at] : at) * width;
+        }
+        uint8_t* planes = block + first / TILE * TILE * 2 * width + first % TILE;
+        for (size_t group = 0; 8 * group < width; ++group) lay_out_group(code, group, width, planes);
+    }
+}
+
+inline __m256i load(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
+inline void store(void* p, __m256i value) { _mm256_store_si256(static_cast<__m256i*>(p), value); }
+
+// [nibble][32 bytes]: entry x holds in its low half the bits in which x differs from the first query's nibble, in its high half
+// those in which it differs from the second's.
+struct Tables {
+    alignas(32) uint8_t bytes[MAX_NIBBLES * 32];
+
+    Tables(const uint8_t* first, const uint8_t* second, size_t width) {
+        const __m256i ones = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+        const __m256i entry = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        const auto differing = [&](const uint8_t* query, size_t k) {
+            const int nibble = k % 2 ? query[k / 2] >> 4 : query[k / 2] & 15;
+            return _mm256_shuffle_epi8(ones, _mm256_xor_si256(entry, _mm256_set1_epi8(static_cast<char>(nibble))));
+        };
+        for (size_t k = 0; k < 2 * width; ++k) {
+            const __m256i high = second ? _mm256_slli_epi16(differing(second, k), 4) : _mm256_setzero_si256();
+            store(bytes + 32 * k, _mm256_or_si256(differing(first, k), high));
+        }
+    }
+};
+
+// Increments that wait for the shuffles of the next tile to be hidden among them, four by four.
+template <bool IsWeighted>
+struct Pending {
+    uint32_t* counters;
+    const uint32_t* weights;  // of the tile's items
+    alignas(32) uint16_t index[TILE];
+
+    Pending(uint32_t* table, uint16_t trash, const uint32_t* some_weights) : counters(table), weights(some_weights) {
+        for (size_t i = 0; i < TILE; ++i) index[i] = trash;
+    }
+
+    inline void four(size_t i) {
+        uint64_t four_of_them;
+        std::memcpy(&four_of_them, index + i, 8);
+        add(static_cast<uint16_t>(four_of_them), i);
+        add(static_cast<uint16_t>(four_of_them >> 16), i + 1);
+        add(static_cast<uint16_t>(four_of_them >> 32), i + 2);
+        add(four_of_them >> 48, i + 3);
+    }
+
+    inline void add(size_t counter, size_t i) { counters[counter] += IsWeighted ? weights[i] : 1; }
+
+    // The share of nibble k of n; N is n where it is known when compiling.
+    template <size_t N>
+    inline void share(size_t k, size_t n) {
+        if constexpr (N && 32 % N == 0) {
+#pragma GCC unroll 32
+            for (size_t quad = 0; quad < 32 / N; ++quad) four(4 * (k * (32 / N) + quad));
+        } else {
+            for (size_t quad = k * 32 / n; quad < (k + 1) * 32 / n; ++quad) four(4 * quad);
+        }
+    }
+};
+
+// Distances of a tile to both queries, as bytes: at most 252 bits. N is the number of nibbles, 0 if only known at run time.
+template <size_t N, class Work>
+inline void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4], __m256i second[4]) {
+    const size_t n = N ? N : n_nibbles;
+    const __m256i low = _mm256_set1_epi8(15);
+    for (int v = 0; v < 4; ++v) first[v] = second[v] = _mm256_setzero_si256();
+#pragma GCC unroll 2
+    for (size_t k = 0; k < n; k += 2) {  // two nibbles add up to 8 at most: a half byte holds them
+        const __m256i one = load(tables + 32 * k), two = load(tables + 32 * (k + 1));
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; ++v) {
+            const uint8_t* at = planes + k * TILE + 32 * v;
+            const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(one, load(at)), _mm256_shuffle_epi8(two, load(at + TILE)));
+            first[v] = _mm256_add_epi8(first[v], _mm256_and_si256(sum, low));
+            second[v] = _mm256_add_epi8(second[v], _mm256_and_si256(_mm256_srli_epi16(sum, 4), low));
+            if (v == 1) work.template share<N>(k, n);
+        }
+        work.template share<N>(k + 1, n);
+    }
+}
+
+// The same for one query, whose partial distances fill the low half bytes.
+template <size_t N, class Work>
+inline void one_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i sums[4]) {
+    const size_t n = N ? N : n_nibbles;
+    for (size_t v = 0; v < 4; ++v) sums[v] = _mm256_setzero_si256();
+#pragma GCC unroll 2
+    for (size_t k = 0; k < n; ++k) {
+        const __m256i table = load(tables + 32 * k);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; ++v) sums[v] = _mm256_add_epi8(sums[v], _mm256_shuffle_epi8(table, load(planes + k * TILE + 32 * v)));
+        work.template share<N>(k, n);
+    }
+}
+
+// Stores 32 numbers of 16 bits in item order; unpacking had left them in order within lanes only.
+inline void store_words(uint16_t* out, __m256i low, __m256i high) {
+    store(out, _mm256_permute2x128_si256(low, high, 0x20));
+    store(out + 16, _mm256_permute2x128_si256(low, high, 0x31));
+}
+
+// index = first + second * stride, byte by byte.
+inline void joint_index(const __m256i first[4], const __m256i second[4], size_t stride, uint16_t* index) {
+    const __m256i factor = _mm256_set1_epi16(static_cast<short>(stride));
+    const __m256i weights = _mm256_set1_epi16(static_cast<short>(1 | stride << 8));
+    for (size_t v = 0; v < 4; ++v) {
+        const __m256i low = _mm256_unpacklo_epi8(first[v], second[v]), high = _mm256_unpackhi_epi8(first[v], second[v]);
+        if (stride < 128) {
+            store_words(index + 32 * v, _mm256_maddubs_epi16(low, weights), _mm256_maddubs_epi16(high, weights));
+        } else {  // beyond the signed bytes that maddubs takes
+            const __m256i rest = _mm256_set1_epi16(255);
+            const auto combine = [&](__m256i pair) {
+                return _mm256_add_epi16(_mm256_and_si256(pair, rest), _mm256_mullo_epi16(_mm256_srli_epi16(pair, 8), factor));
+            };
+            store_words(index + 32 * v, combine(low), combine(high));
+        }
+    }
+}
+
+// index = distance * n_levels + level.
+inline void level_index(const __m256i distance[4], const uint8_t* levels, size_t n_levels, uint16_t* index) {
+    const __m256i zero = _mm256_setzero_si256(), factor = _mm256_set1_epi16(static_cast<short>(n_levels));
+    for (size_t v = 0; v < 4; ++v) {
+        const __m256i level = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(levels + 32 * v));
+        const auto combine = [&](__m256i d, __m256i l) { return _mm256_add_epi16(_mm256_mullo_epi16(d, factor), l); };
+        store_words(index + 32 * v, combine(_mm256_unpacklo_epi8(distance[v], zero), _mm256_unpacklo_epi8(level, zero)),
+                    combine(_mm256_unpackhi_epi8(distance[v], zero), _mm256_unpackhi_epi8(level, zero)));
+    }
+}
+
+// Sends items of tile `first` that lie outside [begin, end) to a counter that nobody reads.
+inline void drop_outside(size_t first, size_t begin, size_t end, uint16_t trash, uint16_t* index) {
+    for (size_t i = 0; first + i < begin && i < TILE; ++i) index[i] = trash;
+    for (size_t i = end > first ? end - first : 0; i < TILE; ++i) index[i] = trash;
+}
+
+constexpr uint32_t NO_WEIGHTS[TILE] = {};
+
+struct Range {
+    size_t begin, end;
+};
+
+// Counts the ranges tile by tile. find(planes, pending, tile) is to compute a tile's indices, doing what is pending meanwhile.
+template <bool IsWeighted, class Find>
+inline void count_tiles(const Items& items, const Range* ranges, size_t n_ranges, uint32_t* counters, size_t trash, Find find) {
+    const size_t tile_bytes = TILE * 2 * items.width;
+    Pending<IsWeighted> pending(counters, static_cast<uint16_t>(trash), NO_WEIGHTS);
+    for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
+        for (size_t first = range->begin / TILE * TILE; first < range->end; first += TILE) {
+            find(items.block + first / TILE * tile_bytes, pending, first);
+            drop_outside(first, range->begin, range->end, static_cast<uint16_t>(trash), pending.index);
+            if (IsWeighted) pending.weights = items.weights + first;
+        }
+    }
+    for (size_t i = 0; i < TILE; i += 4) pending.four(i);
+}
+
+// Calls body with the number of nibbles as a constant for the usual code lengths, else with 0.
+template <class Body>
+inline void for_nibbles(size_t width, Body body) {
+    switch (width) {
+        case 1: return body.template operator()<2>();
+        case 2: return body.template operator()<4>();
+        case 4: return body.template operator()<8>();
+        case 8: return body.template operator()<16>();
+        case 16: return body.template operator()<32>();
+        default: return body.template operator()<0>();
+    }
+}
+
+// Adds the joint counters to both rows and clears them.
+void fold(uint32_t* __restrict joint, size_t n_bins, uint32_t* const rows[2]) {
+    const size_t stride = stride_of(n_bins);
+    alignas(32) uint32_t columns[MAX_JOINT_BINS] = {};
+    for (size_t second = 0; second < n_bins; ++second) {
+        uint32_t* line = joint + second * stride;
+        uint32_t sum = 0;
+        for (size_t first = 0; first < stride; ++first) {
+            columns[first] += line[first];
+            sum += line[first];
+            line[first] = 0;
+        }
+        rows[1][second] += sum;
+    }
+    joint[n_bins * stride] = 0;
+    for (size_t first = 0; first < n_bins; ++first) rows[0][first] += columns[first];
+}
+
+template <bool IsWeighted>
+void count_jointly(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, size_t n_bins,
+                   uint32_t* joint, uint32_t* const rows[2]) {
+    const Tables tables(queries[0], queries[1], items.width);
+    const size_t stride = stride_of(n_bins);
+    for_nibbles(items.width, [&]<size_t N>() {
+        count_tiles<IsWeighted>(items, ranges, n_ranges, joint, n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t) {
+            __m256i first[4], second[4];
+            two_distances<N>(planes, tables.bytes, 2 * items.width, pending, first, second);
+            joint_index(first, second, stride, pending.index);
+        });
+    });
+    fold(joint, n_bins, rows);
+}
+
+struct Idle {  // nothing pending
+    template <size_t N>
+    inline void share(size_t, size_t) {}
+};
+
+// Distances of a tile to one query of any length: bytes over at most 62 nibbles, gathered in words.
+inline void long_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, uint16_t* distance) {
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i sums[4], low[4], high[4];
+    for (size_t v = 0; v < 4; ++v) low[v] = high[v] = zero;
+    Idle idle;
+    for (size_t k = 0; k < n_nibbles; k += 62) {
+        one_distance<0>(planes + k * TILE, tables + 32 * k, n_nibbles - k < 62 ? n_nibbles - k : 62, idle, sums);
+        for (size_t v = 0; v < 4; ++v) {
+            low[v] = _mm256_add_epi16(low[v], _mm256_unpacklo_epi8(sums[v], zero));
+            high[v] = _mm256_add_epi16(high[v], _mm256_unpackhi_epi8(sums[v], zero));
+        }
+    }
+    for (size_t v = 0; v < 4; ++v) store_words(distance + 32 * v, low[v], high[v]);
+}
+
+// Calls body(item, distance) for items [begin, end): for short runs, long codes and very many levels.
+template <class Body>
+inline void each_distance(const Items& items, const uint8_t* query, size_t begin, size_t end, Body body) {
+    const Tables tables(query, nullptr, items.width);
+    alignas(32) uint16_t distance[TILE];
+    for (size_t first = begin / TILE * TILE; first < end; first += TILE) {
+        long_distance(items.block + first * 2 * items.width, tables.bytes, 2 * items.width, distance);
+        const size_t from = begin > first ? begin - first : 0, to = end - first < TILE ? end - first : TILE;
+        for (size_t i = from; i < to; ++i) body(first + i, distance[i]);
+    }
+}
+
+void count_singly(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, uint32_t* const rows[2]) {
+    for (int q = 0; q < 2; ++q) {
+        uint32_t* const row = rows[q];
+        for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
+            if (items.weights) {
+                each_distance(items, queries[q], range->begin, range->end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
+            } else {
+                each_distance(items, queries[q], range->begin, range->end, [&](size_t, size_t d) { ++row[d]; });
+            }
+        }
+    }
+}
+
+void count_ranges(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, size_t n_bins,
+                  const Scratch& scratch, uint32_t* const rows[2]) {
+    size_t n = 0;
+    for (size_t r = 0; r < n_ranges; ++r) n += ranges[r].end - ranges[r].begin;
+    if (n < SHORT_RUN || n_bins > MAX_JOINT_BINS) {
+        count_singly(items, queries, ranges, n_ranges, rows);
+    } else if (items.weights) {
+        count_jointly<true>(items, queries, ranges, n_ranges, n_bins, scratch.joint, rows);
+    } else {
+        count_jointly<false>(items, queries, ranges, n_ranges, n_bins, scratch.joint, rows);
+    }
+}
+
+void count_two(const Items& items, const uint8_t* const queries[2], size_t skip, size_t resume, size_t n_bins, const Scratch& scratch,
+               uint32_t* const rows[2]) {
+    const Range ranges[2] = {{0, skip}, {resume, items.n}};
+    count_ranges(items, queries, ranges, 2, n_bins, scratch, rows);
+}
+
+void count_run(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t n_bins, const Scratch& scratch,
+               uint32_t* const rows[2]) {
+    const Range range{begin, end};
+    count_ranges(items, queries, &range, 1, n_bins, scratch, rows);
+}
+
+// One increment an item into table[distance * n_levels + level]; fill(first item, levels of a tile) says the levels.
+template <class Fill>
+void count_by_level(const Items& items, const uint8_t* query, size_t n_levels, size_t n_bins, uint32_t* table, Fill fill) {
+    const Tables tables(query, nullptr, items.width);
+    const Range all{0, items.n};
+    for_nibbles(items.width, [&]<size_t N>() {
+        count_tiles<false>(items, &all, 1, table, n_bins * n_levels, [&](const uint8_t* planes, auto& pending, size_t first) {
+            __m256i distance[4];
+            one_distance<N>(planes, tables.bytes, 2 * items.width, pending, distance);
+            alignas(32) uint8_t room[TILE];
+            level_index(distance, fill(first, room), n_levels, pending.index);
+        });
+    });
+}
+
+// Whether distances fit in bytes and indices, the one nobody reads among them, in words.
+bool is_small(size_t n_bins, size_t n_levels) { return n_bins <= 253 && n_bins * n_levels < 65536; }
+
+void count_levels(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t n_bins,
+                  uint32_t* table) {
+    const auto* narrow = static_cast<const uint8_t*>(levels);
+    const auto* wide = static_cast<const uint16_t*>(levels);
+    if (is_wide || !is_small(n_bins, n_levels)) {
+        each_distance(items, query, 0, items.n, [&](size_t i, size_t d) { ++table[d * n_levels + (is_wide ? wide[i] : narrow[i])]; });
+        return;
+    }
+    count_by_level(items, query, n_levels, n_bins, table, [&](size_t first, uint8_t* room) -> const uint8_t* {
+        if (first + TILE <= items.n) return narrow + first;
+        std::memset(room, 0, TILE);
+        std::memcpy(room, narrow + first, items.n - first);
+        return room;
+    });
+}
+
+// 32 bits of a row as bytes of 0 and 1.
+inline __m256i bytes_of_bits(const uint8_t* row) {
+    const __m256i which = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+    const __m256i bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
+    int32_t bits;
+    std::memcpy(&bits, row, 4);
+    const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), which);
+    return _mm256_min_epu8(_mm256_and_si256(spread, bit), _mm256_set1_epi8(1));
+}
+
+// Shared tags of 32 items, at most `most`.
+inline __m256i shared_tags(const TagQuery& query, size_t first, __m256i most) {
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t t = 0; t < query.n_tags; ++t) sum = _mm256_min_epu8(_mm256_add_epi8(sum, bytes_of_bits(query.rows[t] + first / 8)), most);
+    return sum;
+}
+
+// Whether any tag is shared: the rows are or-ed before they are spread.
+inline __m256i any_tag(const TagQuery& query, size_t first) {
+    uint32_t bits = 0;
+    for (size_t t = 0; t < query.n_tags; ++t) {
+        uint32_t more;
+        std::memcpy(&more, query.rows[t] + first / 8, 4);
+        bits |= more;
+    }
+    return bytes_of_bits(reinterpret_cast<const uint8_t*>(&bits));
+}
+
+void count_tags_jointly(const Items& items, const TagQuery queries[2], size_t n_bins, uint32_t* joint, uint32_t* const rows[2]) {
+    const Tables tables(queries[0].code, queries[1].code, items.width);
+    const size_t stride = stride_of(2 * n_bins);
+    const Range all{0, items.n};
+    for_nibbles(items.width, [&]<size_t N>() {
+        count_tiles<false>(items, &all, 1, joint, 2 * n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t at) {
+            __m256i first[4], second[4];
+            two_distances<N>(planes, tables.bytes, 2 * items.width, pending, first, second);
+            for (size_t v = 0; v < 4; ++v) {
+                first[v] = _mm256_add_epi8(_mm256_add_epi8(first[v], first[v]), any_tag(queries[0], at + 32 * v));
+                second[v] = _mm256_add_epi8(_mm256_add_epi8(second[v], second[v]), any_tag(queries[1], at + 32 * v));
+            }
+            joint_index(first, second, stride, pending.index);
+        });
+    });
+    fold(joint, 2 * n_bins, rows);
+}
+
+void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, size_t n_bins, const Scratch& scratch,
+                uint32_t* const rows[2]) {
+    if (n_levels == 2 && 2 * n_bins <= MAX_JOINT_BINS && items.n >= SHORT_RUN) {
+        count_tags_jointly(items, queries, n_bins, scratch.joint, rows);
+        return;
+    }
+    for (int q = 0; q < 2; ++q) {
+        uint32_t* const row = rows[q];
+        if (n_levels <= 256 && is_small(n_bins, n_levels)) {
+            const __m256i most = _mm256_set1_epi8(static_cast<char>(n_levels - 1));
+            count_by_level(items, queries[q].code, n_levels, n_bins, row, [&](size_t first, uint8_t* room) -> const uint8_t* {
+                for (size_t v = 0; v < TILE; v += 32) {
+                    store(room + v, n_levels == 2 ? any_tag(queries[q], first + v) : shared_tags(queries[q], first + v, most));
+                }
+                return room;
+            });
+        } else {
+            each_distance(items, queries[q].code, 0, items.n, [&](size_t i, size_t d) {
+                size_t shared = 0;
+                for (size_t t = 0; t < queries[q].n_tags; ++t) shared += queries[q].rows[t][i / 8] >> (i % 8) & 1;
+                ++row[d * n_levels + (shared < n_levels ? shared : n_levels - 1)];
+            });
+        }
+    }
+}
+
+}  // namespace
+
+const Kernels* avx2_kernels() {
+    static const Kernels kernels{"avx2", block_bytes, joint_cells, lay_out, count_two, count_run, count_levels, count_tags};
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") ? &kernels : nullptr;
+}
+
+}  // namespace rankbits
+
+#else
+
+namespace rankbits {
+const Kernels* avx2_kernels() { return nullptr; }
+}  // namespace rankbits
+
+#endif

@@ -12,20 +12,24 @@
 namespace rankbits {
 namespace {
 
-// Items by class, class numbers ascending, and where each class starts. Items of no query's class come last.
+// The chunk by class, class numbers ascending: items, their weights if they have any, and where each class starts. Items of no
+// query's class come last.
 struct ByClass {
-    std::vector<uint32_t> order;
+    std::vector<uint32_t> items, weights;
     std::vector<size_t> starts;
 
-    ByClass(const int32_t* item_class, const std::vector<uint32_t>& chosen, size_t n_classes) : order(chosen.size()), starts(n_classes + 2, 0) {
-        const auto spot = [&](uint32_t i) {
-            const int32_t c = item_class[i];
-            return c < 0 ? n_classes : static_cast<size_t>(c);
-        };
-        for (uint32_t i : chosen) ++starts[spot(i) + 1];
+    ByClass(const int32_t* item_class, const Distinct& distinct, size_t n, size_t n_classes)
+        : items(n), weights(distinct.weights.size()), starts(n_classes + 2, 0) {
+        const auto item = [&](size_t k) { return distinct.weights.empty() ? static_cast<uint32_t>(k) : distinct.items[k]; };
+        const auto spot = [&](uint32_t i) { return item_class[i] < 0 ? n_classes : static_cast<size_t>(item_class[i]); };
+        for (size_t k = 0; k < n; ++k) ++starts[spot(item(k)) + 1];
         std::partial_sum(starts.begin(), starts.end(), starts.begin());
         std::vector<size_t> next(starts.begin(), starts.end() - 1);
-        for (size_t k = 0; k < chosen.size(); ++k) order[next[spot(chosen[k])]++] = static_cast<uint32_t>(k);
+        for (size_t k = 0; k < n; ++k) {
+            const size_t place = next[spot(item(k))]++;
+            items[place] = item(k);
+            if (!weights.empty()) weights[place] = distinct.weights[k];
+        }
     }
 };
 
@@ -50,8 +54,15 @@ struct Worker {
         : block(zeroed<uint8_t>(kernels().block_bytes(n_items, width))),
           joint(zeroed<uint32_t>(kernels().joint_cells(bins))),
           rows(zeroed<uint32_t>(2 * bins)),
-          weights(zeroed<uint32_t>(n_items)),
+          weights(zeroed<uint32_t>(n_items + 256)),
           n_bins(bins) {}
+
+    // Weights of a block, copied: a kernel may read a tile too far.
+    const uint32_t* weights_of(const std::vector<uint32_t>& all, size_t first, size_t n) {
+        if (all.empty()) return nullptr;
+        std::copy(all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(first + n), weights.get());
+        return weights.get();
+    }
 
     // Adds what rows[q] holds to one level of a query's counts, takes it from another level if asked, and clears it.
     void flush(int q, int64_t* counts, int add_to, int take_from) {
@@ -68,7 +79,7 @@ struct Worker {
 void count_pair(Worker& worker, const Items& items, const uint8_t* const codes[2], const Run runs[2], bool same_class, bool is_lone,
                 int64_t* const counts[2]) {
     const Kernels& set = kernels();
-    const Scratch scratch{worker.joint.get(), nullptr};
+    const Scratch scratch{worker.joint.get()};
     uint32_t* const rows[2] = {worker.rows.get(), worker.rows.get() + worker.n_bins};
     const auto flush = [&](int q, int add_to, int take_from) {
         const bool drop = q == 1 && is_lone;
@@ -98,10 +109,8 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
                    Workers& workers) {
     const Distinct distinct = compress_if_it_pays(items, item_class, queries, counts.n_bins);
     const int32_t highest = *std::max_element(query_class, query_class + queries.n);
-    const ByClass sorted(item_class, distinct.items, highest < 0 ? 0 : static_cast<size_t>(highest) + 1);
-    const size_t n = distinct.items.size(), n_block = std::min(items_a_block(items.width), n);
-    std::vector<uint32_t> order(n);
-    for (size_t i = 0; i < n; ++i) order[i] = distinct.items[sorted.order[i]];
+    const size_t n = distinct.weights.empty() ? items.n : distinct.items.size(), n_block = std::min(items_a_block(items.width), n);
+    const ByClass sorted(item_class, distinct, n, highest < 0 ? 0 : static_cast<size_t>(highest) + 1);
 
     std::vector<uint32_t> asked(queries.n);
     std::iota(asked.begin(), asked.end(), 0u);
@@ -121,13 +130,8 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
         int64_t* const totals = own ? own.get() : counts.data;
         for (size_t first = lane * n_block; first < n; first += by_block * n_block) {
             const size_t size = std::min(n_block, n - first);
-            kernels().lay_out(items.data, order.data() + first, size, items.width, worker.block.get());
-            const uint32_t* weights = nullptr;
-            if (!distinct.weights.empty()) {
-                for (size_t i = 0; i < size; ++i) worker.weights[i] = distinct.weights[sorted.order[first + i]];
-                weights = worker.weights.get();
-            }
-            const Items block{worker.block.get(), weights, size, items.width};
+            kernels().lay_out(items.data, sorted.items.data() + first, size, items.width, worker.block.get());
+            const Items block{worker.block.get(), worker.weights_of(sorted.weights, first, size), size, items.width};
             for (size_t pair = part * n_pairs / by_query; pair < (part + 1) * n_pairs / by_query; ++pair) {
                 if (workers.stopped(w)) return;
                 const bool is_lone = 2 * pair + 1 == queries.n;

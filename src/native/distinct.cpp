@@ -1,9 +1,9 @@
 #include "distinct.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "buffers.hpp"
 #include "dispatch.hpp"
@@ -79,30 +79,23 @@ double seconds_a_pair(const Codes& items, const Codes& queries, size_t n_bins) {
     const uint8_t* const codes[2] = {queries.data, queries.data + (queries.n - 1) * queries.width};
     uint32_t* const row[2] = {rows.get(), rows.get() + n_bins};
     const auto start = std::chrono::steady_clock::now();
-    kernels().count_two({block.get(), nullptr, n, items.width}, codes, 0, 0, n_bins, {joint.get(), nullptr}, row);
+    kernels().count_two({block.get(), nullptr, n, items.width}, codes, 0, 0, n_bins, {joint.get()}, row);
     return seconds_since(start) / (2.0 * static_cast<double>(n));
-}
-
-Distinct everything(size_t n) {
-    Distinct all;
-    all.items.resize(n);
-    std::iota(all.items.begin(), all.items.end(), 0u);
-    return all;
 }
 
 }  // namespace
 
 Distinct compress_if_it_pays(const Codes& items, const int32_t* item_class, const Codes& queries, size_t n_bins) {
-    if (items.n < 2 * SAMPLE || items.n * queries.n < FEW_PAIRS) return everything(items.n);
+    if (items.n < 2 * SAMPLE || items.n * queries.n < FEW_PAIRS) return {};
     const size_t step = items.n / SAMPLE;
     const auto start = std::chrono::steady_clock::now();
     const Distinct sample = compress(items, item_class, step);
     const double hashing = COLD_HASH * seconds_since(start) / static_cast<double>(items.n / step) * static_cast<double>(items.n);
     const double n_saved = static_cast<double>(items.n) - expected_distinct(sample, items.n / step, items.n);
     const double saved = n_saved * static_cast<double>(queries.n) * seconds_a_pair(items, queries, n_bins);
-    if (saved < 2 * hashing) return everything(items.n);
+    if (saved < 2 * hashing) return {};
     Distinct found = compress(items, item_class, 1);
-    if (found.items.size() > items.n / 10 * 9) return everything(items.n);
+    if (found.items.size() > items.n / 10 * 9) return {};
     return found;
 }
 

@@ -8,8 +8,8 @@
 namespace rankbits {
 
 struct Distinct {
-    std::vector<uint32_t> items;    // one item for each distinct (code, class); all items if nothing was compressed
-    std::vector<uint32_t> weights;  // how many items each stands for; empty if nothing was compressed
+    std::vector<uint32_t> items;    // one item for each distinct (code, class)
+    std::vector<uint32_t> weights;  // how many items each stands for; empty, as items is, if nothing was compressed
 };
 
 // Compresses if the counting that it saves is worth more than the hashing, both timed on a sample of the chunk.

@@ -8,10 +8,17 @@
 
 namespace rankbits {
 
-// Scratch that a kernel may use as it likes, and that it must find and leave zeroed where it says so.
+// Counters that a kernel finds and leaves zeroed: joint_cells(n_bins) of them, n_bins * n_levels for count_tags.
 struct Scratch {
-    uint32_t* joint;  // zeroed, joint_cells(n_bins) long
-    uint32_t* table;  // zeroed, n_bins * n_levels long (count_levels and count_tags)
+    uint32_t* joint;
+};
+
+// A query and the bit rows of its tags: bit i of rows[t] says whether item i of the block has the query's tag t. Rows are zero from
+// the last item up to a multiple of 256.
+struct TagQuery {
+    const uint8_t* code;
+    const uint8_t* const* rows;
+    size_t n_tags;
 };
 
 struct Items {
@@ -33,13 +40,13 @@ struct Kernels {
     // The same for items [begin, end) only.
     void (*count_run)(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t n_bins,
                       const Scratch& scratch, uint32_t* const rows[2]);
-    // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide.
-    void (*count_levels)(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels,
-                         size_t n_bins, uint32_t* table);
-    // The same, the level being the number of the query's tags that the item has, at most n_levels - 1. Bit i of tag_rows[t] says
-    // whether item i has the query's tag t; rows end in zero bits up to a multiple of 256.
-    void (*count_tags)(const Items& items, const uint8_t* query, const uint8_t* const* tag_rows, size_t n_tags, size_t n_levels,
-                       size_t n_bins, uint32_t* table);
+    // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide. The table has one spare cell behind it.
+    void (*count_levels)(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t n_bins,
+                         uint32_t* table);
+    // The same for two queries, each with its own table rows[q], the level being the number of the query's tags that the item has, at
+    // most n_levels - 1.
+    void (*count_tags)(const Items& items, const TagQuery queries[2], size_t n_levels, size_t n_bins, const Scratch& scratch,
+                       uint32_t* const rows[2]);
 };
 
 const Kernels& portable_kernels();

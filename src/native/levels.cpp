@@ -10,24 +10,29 @@
 namespace rankbits {
 namespace {
 
-// Lays the chunk out block by block and calls body(worker, query, first item, block, table) for each query of the worker's share.
-// The table is added to the query's counts and cleared behind it.
+// Lays the chunk out block by block and calls body(queries, block, first item, prepared, tables) for the worker's share of the
+// queries, two at a time; a lone last query comes twice, and its second table is dropped. Tables are added to the counts and cleared.
 template <class Prepare, class Body>
 bool each_block(const Codes& queries, const Codes& items, const Counts& counts, Workers& workers, Prepare prepare, Body body) {
     const size_t n_block = std::min(items_a_block(items.width), items.n), cells = counts.n_bins * counts.n_levels;
+    const size_t n_pairs = (queries.n + 1) / 2;
     return workers.run([&](size_t w) {
-        auto block = zeroed<uint8_t>(kernels().block_bytes(n_block, items.width));
-        auto table = zeroed<uint32_t>(cells);
+        const auto block = zeroed<uint8_t>(kernels().block_bytes(n_block, items.width));
+        const auto room = zeroed<uint32_t>(2 * (cells + 16));
+        uint32_t* const tables[2] = {room.get(), room.get() + cells + 16};
         for (size_t first = 0; first < items.n; first += n_block) {
             const Items laid{block.get(), nullptr, std::min(n_block, items.n - first), items.width};
             kernels().lay_out(items.data + first * items.width, nullptr, laid.n, items.width, block.get());
-            auto prepared = prepare(first, laid.n);
-            for (size_t q = w * queries.n / workers.size(); q < (w + 1) * queries.n / workers.size(); ++q) {
+            const auto prepared = prepare(first, laid.n);
+            for (size_t pair = w * n_pairs / workers.size(); pair < (w + 1) * n_pairs / workers.size(); ++pair) {
                 if (workers.stopped(w)) return;
-                body(q, first, laid, prepared, table.get());
-                int64_t* const row = counts.data + q * cells;
-                for (size_t i = 0; i < cells; ++i) row[i] += table[i];
-                std::memset(table.get(), 0, cells * sizeof(uint32_t));
+                const size_t last = std::min(2 * pair + 1, queries.n - 1), asked[2] = {2 * pair, last};
+                body(asked, laid, first, prepared, tables);
+                for (size_t q = asked[0]; q <= last; ++q) {
+                    int64_t* const row = counts.data + q * cells;
+                    for (size_t i = 0; i < cells; ++i) row[i] += tables[q - asked[0]][i];
+                }
+                std::memset(room.get(), 0, 2 * (cells + 16) * sizeof(uint32_t));
             }
         }
     });
@@ -38,39 +43,57 @@ struct TagRows {
     std::vector<uint8_t> bits;
     size_t stride;
 
-    TagRows(const uint8_t* rows, size_t n_tags, size_t first, size_t n) : stride((n + 255) / 256 * 32) {
-        bits.assign(n_tags * stride, 0);
+    TagRows(const uint8_t* rows, size_t n_tags, size_t first, size_t n) : bits(n_tags * ((n + 255) / 256 * 32), 0), stride((n + 255) / 256 * 32) {
         for (size_t i = 0; i < n; ++i) {
             const uint8_t* row = rows + (first + i) * n_tags;
-            for (size_t t = 0; t < n_tags; ++t) {
-                if (row[t]) bits[t * stride + i / 8] = static_cast<uint8_t>(bits[t * stride + i / 8] | 1u << (i % 8));
+            for (size_t t = 0; t < n_tags; t += 8) {
+                uint64_t word = 0;
+                std::memcpy(&word, row + t, n_tags - t < 8 ? n_tags - t : 8);
+                for (; word; word &= word - 1) set(t + static_cast<size_t>(std::countr_zero(word)) / 8, i);  // each byte is 0 or 1
             }
         }
+    }
+
+    void set(size_t tag, size_t item) {
+        uint8_t& byte = bits[tag * stride + item / 8];
+        byte = static_cast<uint8_t>(byte | 1u << (item % 8));
     }
 };
 
 }  // namespace
 
 bool count_levels(const Codes& queries, const Codes& items, const void* levels, bool is_wide, const Counts& counts, Workers& workers) {
-    const size_t bytes = is_wide ? 2 : 1;
-    return each_block(
-        queries, items, counts, workers, [](size_t, size_t) { return 0; },
-        [&](size_t q, size_t first, const Items& block, int, uint32_t* table) {
-            const auto* row = static_cast<const uint8_t*>(levels) + (q * items.n + first) * bytes;
-            kernels().count_levels(block, queries.data + q * queries.width, row, is_wide, counts.n_levels, counts.n_bins, table);
-        });
+    const auto nothing = [](size_t, size_t) { return 0; };
+    return each_block(queries, items, counts, workers, nothing,
+                      [&](const size_t asked[2], const Items& block, size_t first, int, uint32_t* const tables[2]) {
+                          for (int q = 0; q < (asked[0] == asked[1] ? 1 : 2); ++q) {
+                              const size_t offset = (asked[q] * items.n + first) * (is_wide ? 2 : 1);
+                              kernels().count_levels(block, queries.data + asked[q] * queries.width,
+                                                     static_cast<const uint8_t*>(levels) + offset, is_wide, counts.n_levels, counts.n_bins,
+                                                     tables[q]);
+                          }
+                      });
 }
 
 bool count_tags(const Codes& queries, const Codes& items, const int64_t* starts, const int32_t* tags, const uint8_t* rows, size_t n_tags,
                 const Counts& counts, Workers& workers) {
-    return each_block(
-        queries, items, counts, workers, [&](size_t first, size_t n) { return TagRows(rows, n_tags, first, n); },
-        [&](size_t q, size_t, const Items& block, const TagRows& of, uint32_t* table) {
-            thread_local std::vector<const uint8_t*> mine;
-            mine.clear();
-            for (int64_t k = starts[q]; k < starts[q + 1]; ++k) mine.push_back(of.bits.data() + static_cast<size_t>(tags[k]) * of.stride);
-            kernels().count_tags(block, queries.data + q * queries.width, mine.data(), mine.size(), counts.n_levels, counts.n_bins, table);
-        });
+    const size_t joint = kernels().joint_cells(counts.n_bins * 2);
+    return each_block(queries, items, counts, workers, [&](size_t first, size_t n) { return TagRows(rows, n_tags, first, n); },
+                      [&](const size_t asked[2], const Items& block, size_t, const TagRows& of, uint32_t* const tables[2]) {
+                          thread_local Buffer<uint32_t> counters;
+                          thread_local size_t n_counters = 0;
+                          thread_local std::vector<const uint8_t*> mine[2];
+                          if (n_counters < joint) counters = zeroed<uint32_t>(n_counters = joint);
+                          TagQuery both[2];
+                          for (int q = 0; q < 2; ++q) {
+                              mine[q].clear();
+                              for (int64_t k = starts[asked[q]]; k < starts[asked[q] + 1]; ++k) {
+                                  mine[q].push_back(of.bits.data() + static_cast<size_t>(tags[k]) * of.stride);
+                              }
+                              both[q] = {queries.data + asked[q] * queries.width, mine[q].data(), mine[q].size()};
+                          }
+                          kernels().count_tags(block, both, counts.n_levels, counts.n_bins, {counters.get()}, tables);
+                      });
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bounds.hpp"
 #include "count.hpp"
 #include "dispatch.hpp"
 
@@ -93,4 +94,9 @@ NB_MODULE(_kernels, m) {
               run(n_threads, [&](Workers& workers) { return all_distances(codes_of(queries), codes_of(items), out.data(), workers); });
           },
           nb::arg("queries"), nb::arg("items"), nb::arg("out"), nb::arg("n_threads") = 1);
+
+    const auto free = nb::call_guard<nb::gil_scoped_release>();
+    m.def("increments_per_second", &increments_per_second, nb::arg("n_bins"), nb::arg("is_joint"), free);
+    m.def("popcounts_per_second", &popcounts_per_second, free);
+    m.def("read_bytes_per_second", &read_bytes_per_second, nb::arg("bytes"), free);
 }

@@ -81,13 +81,16 @@ void count_levels(const Items& items, const uint8_t* query, const void* levels, 
     each_distance(items, query, 0, items.n, [&](size_t i, size_t d) { ++table[d * n_levels + (is_wide ? wide[i] : narrow[i])]; });
 }
 
-void count_tags(const Items& items, const uint8_t* query, const uint8_t* const* tag_rows, size_t n_tags, size_t n_levels, size_t,
-                uint32_t* table) {
-    each_distance(items, query, 0, items.n, [&](size_t i, size_t d) {
-        size_t shared = 0;
-        for (size_t t = 0; t < n_tags; ++t) shared += tag_rows[t][i / 8] >> (i % 8) & 1;
-        ++table[d * n_levels + (shared < n_levels ? shared : n_levels - 1)];
-    });
+void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, size_t, const Scratch&, uint32_t* const rows[2]) {
+    for (int q = 0; q < 2; ++q) {
+        const TagQuery& query = queries[q];
+        uint32_t* row = rows[q];
+        each_distance(items, query.code, 0, items.n, [&](size_t i, size_t d) {
+            size_t shared = 0;
+            for (size_t t = 0; t < query.n_tags; ++t) shared += query.rows[t][i / 8] >> (i % 8) & 1;
+            ++row[d * n_levels + (shared < n_levels ? shared : n_levels - 1)];
+        });
+    }
 }
 
 }  // namespace

@@ -42,21 +42,29 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
     raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}{hint}")
 
 
+def array(name: str, value: Any) -> np.ndarray:
+    """Whatever came as a NumPy array; rows of unequal length are refused."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of one shape: {error}") from None
+
+
 def array_2d(name: str, value: Any, columns: str = "b") -> np.ndarray:
     """A two-dimensional array with at least one row and one column."""
-    array = np.asarray(value)
-    if array.ndim != 2:
-        raise InputError(f"{name} must have shape (n, {columns}), got {describe(array)}")
-    if 0 in array.shape:
-        raise InputError(f"{name} must not be empty, got {describe(array)}")
-    return array
+    table = array(name, value)
+    if table.ndim != 2:
+        raise InputError(f"{name} must have shape (n, {columns}), got {describe(table)}")
+    if 0 in table.shape:
+        raise InputError(f"{name} must not be empty, got {describe(table)}")
+    return table
 
 
-def finite(name: str, array: np.ndarray) -> None:
+def finite(name: str, values: np.ndarray) -> None:
     """Refuse NaN and infinity, naming the first row that has one."""
-    if not np.isfinite(array).all():
-        row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise InputError(f"{name} must be finite, got {array[row].min()} or NaN in row {row}")
+    if not np.isfinite(values).all():
+        first = tuple(np.argwhere(~np.isfinite(values))[0])
+        raise InputError(f"{name} must be finite, got {values[first]} in row {first[0]}")
 
 
 def extra(module: str, needed_for: str, extra_name: str) -> ModuleType:

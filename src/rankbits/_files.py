@@ -1,17 +1,40 @@
 """Writing files so that a kill at any moment leaves the old file or the new one, never a part.
 
-The bytes go to a temporary name in the same folder, are flushed to the disk, and take the final name
-in one rename.
+The bytes go to a temporary name in the same folder, are flushed to the disk, and take the final
+name in one rename. Beside it stands what reading a damaged file can raise.
 """
 
+import lzma
 import os
+import struct
 import tempfile
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from rankbits.errors import InputError
+
+READ_ERRORS = (  # what the readers of .npy and .npz raise on a damaged or foreign file
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @contextmanager
@@ -38,6 +61,11 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         Path(temporary).unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of another library says, without its line breaks."""
+    return " ".join(str(error).split())
 
 
 def _umask() -> int:

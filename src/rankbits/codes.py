@@ -1,6 +1,7 @@
 """Binary codes: bits packed into bytes, most significant bit first, unused trailing bits zero.
 
-This is the layout of `numpy.packbits`, pgvector and sentence-transformers, so codes travel as they are.
+This is the layout of `numpy.packbits`, pgvector and sentence-transformers, so codes travel as they
+are.
 
 Notation:
     n  items        b  bits in a code, 1..4096
@@ -13,11 +14,15 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check, _native
-from rankbits._files import write_atomically
+from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits.errors import FileFormatError, InputError
 
 MAX_BITS = 4096
 _TRAILER = b"rankbits:n_bits="  # follows the array in a saved file; readers of .npy ignore it
+_VERSION = (
+    2,
+    0,
+)  # of .npy, which NumPy itself gives to huge headers only: here a trailer must follow
 _CHECK_ROWS = 1 << 16
 
 
@@ -126,7 +131,7 @@ class BinaryCodes:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .npy file of the packed bytes, with n_bits behind the array."""
         with write_atomically(path) as file:
-            np.lib.format.write_array(file, self.packed, version=(1, 0), allow_pickle=False)
+            np.lib.format.write_array(file, self.packed, version=_VERSION, allow_pickle=False)
             file.write(_TRAILER + b"%d\n" % self.n_bits)
 
     @classmethod
@@ -143,7 +148,12 @@ class BinaryCodes:
                 f"{path} must hold packed codes, uint8 of shape (n, bytes), "
                 f"got {_check.describe(np.asarray(packed))}"
             )
-        return cls(packed, n_bits or stored or 8 * packed.shape[1])
+        if stored is not None and packed.shape[1] != -(-stored // 8):
+            raise FileFormatError(
+                f"{path} is damaged: {stored} bits do not fit codes of {packed.shape[1]} bytes"
+            )
+        given = stored if n_bits is None else n_bits
+        return cls(packed, 8 * packed.shape[1] if given is None else given)
 
 
 def _map_npy(path: str | os.PathLike[str]) -> tuple[np.ndarray, int | None]:
@@ -151,15 +161,14 @@ def _map_npy(path: str | os.PathLike[str]) -> tuple[np.ndarray, int | None]:
     if not os.path.isfile(path):
         raise InputError(f"path must name a file of codes, there is no {path}")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise FileFormatError(f"{path} is not a readable .npy file: {error}") from None
-    if not isinstance(array, np.memmap):
-        raise FileFormatError(f"{path} is not a .npy file of codes")
+        array = np.lib.format.open_memmap(path, mode="r")
+    except READ_ERRORS as error:
+        raise FileFormatError(f"{path} is not a readable .npy file: {one_line(error)}") from None
     with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
         file.seek(array.offset + array.nbytes)
         trailer = file.read(64)
-    if not trailer:
+    if not trailer and version != _VERSION:
         return array, None
     digits = trailer[len(_TRAILER) : -1]
     if not (trailer.startswith(_TRAILER) and trailer.endswith(b"\n") and digits.isdigit()):

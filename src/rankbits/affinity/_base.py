@@ -1,5 +1,6 @@
 """What every affinity answers: its shape, its levels, and the levels of a block of pairs."""
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -8,6 +9,7 @@ from rankbits import _check
 from rankbits.errors import InputError
 
 MAX_LEVELS = 1 << 16
+_BLOCK_CELLS = 1 << 20
 
 
 class Affinity(ABC):
@@ -53,7 +55,12 @@ def levels_with_zero(name: str, values: np.ndarray) -> np.ndarray:
         raise InputError(f"{name} must be non-negative integers, got {values.min()}")
     if values.size and int(values.max()) > np.iinfo(np.int64).max:
         raise InputError(f"{name} must fit in 63 bits, got {values.max()}")
-    levels = np.union1d(np.unique(values).astype(np.int64), np.zeros(1, np.int64))
+    levels = np.zeros(1, np.int64)
+    rows = max(1, _BLOCK_CELLS // max(1, math.prod(values.shape[1:])))
+    for start in range(0, len(values), rows):  # a mapped matrix is not pulled into memory at once
+        levels = np.union1d(levels, np.unique(values[start : start + rows]).astype(np.int64))
     if len(levels) > MAX_LEVELS:
-        raise InputError(f"{name} must have at most {MAX_LEVELS} distinct values, got {len(levels)}")
+        raise InputError(
+            f"{name} must have at most {MAX_LEVELS} distinct values, got {len(levels)}"
+        )
     return levels

@@ -9,6 +9,7 @@ from rankbits.affinity._base import Affinity
 from rankbits.errors import InputError
 
 _KINDS = {"b": "integers", "i": "integers", "u": "integers", "U": "strings", "S": "bytes"}
+_WIDE = {"i": np.int64, "u": np.uint64}
 _TABLE_SPAN = 1 << 20
 
 
@@ -16,26 +17,34 @@ class Classes(Affinity):
     """Same class: 1, other class: 0. Build it with `rankbits.affinity.classes`."""
 
     def __init__(self, query_labels: np.ndarray, database_labels: np.ndarray) -> None:
-        self.names, query_ids = np.unique(query_labels, return_inverse=True)
+        names, query_ids = np.unique(query_labels, return_inverse=True)
+        self.names = names.astype(_WIDE.get(names.dtype.kind, names.dtype))
         self.query_ids = query_ids.astype(np.int32)
         self.database_labels = database_labels
         self.levels = np.array([0, 1])
         self.shape = (len(query_labels), len(database_labels))
         self._table = _lookup_table(self.names)
 
-    def database_ids(self, items: slice) -> np.ndarray:
+    def database_ids(self, items: slice | np.ndarray) -> np.ndarray:
         """Class numbers of a block of items, int32; -1 for a class that no query has."""
         labels = self.database_labels[items]
         if self._table is not None:
             low, table = self._table
             known = (labels >= low) & (labels < low + len(table))
-            return np.where(known, table[np.where(known, labels - low, 0)], np.int32(-1))
-        spots = np.minimum(np.searchsorted(self.names, labels), len(self.names) - 1)
+            offsets = labels.astype(np.uint64) - np.uint64(low % 2**64)  # exact where known
+            return np.where(known, table[np.where(known, offsets, np.uint64(0))], np.int32(-1))
+        # A label that its own width or sign keeps from being cast exactly is unequal to its spot.
+        sought = labels.astype(self.names.dtype) if labels.dtype.kind in _WIDE else labels
+        spots = np.minimum(np.searchsorted(self.names, sought), len(self.names) - 1)
         return np.where(self.names[spots] == labels, spots, -1).astype(np.int32)
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
-        equal = self.query_ids[queries, None] == self.database_ids(items)[None]
+        equal: np.ndarray = self.query_ids[queries, None] == self.database_ids(items)[None]
         return equal.astype(np.uint8)
+
+    def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        equal: np.ndarray = self.query_ids[queries] == self.database_ids(items)
+        return (equal & (items >= 0)).astype(np.int64)
 
 
 def _lookup_table(names: np.ndarray) -> tuple[int, np.ndarray] | None:
@@ -44,7 +53,7 @@ def _lookup_table(names: np.ndarray) -> tuple[int, np.ndarray] | None:
         return None
     low = int(names[0])
     table = np.full(int(names[-1]) - low + 1, -1, np.int32)
-    table[(names - names[0]).astype(np.int64)] = np.arange(len(names), dtype=np.int32)
+    table[names - names[0]] = np.arange(len(names), dtype=np.int32)
     return low, table
 
 
@@ -71,7 +80,7 @@ def classes(query_labels: Any, database_labels: Any) -> Classes:
 
 def _labels(name: str, values: Any) -> np.ndarray:
     """A 1-D array of integers or strings."""
-    labels = np.asarray(values)
+    labels = _check.array(name, values)
     if labels.dtype == object and all(isinstance(label, str) for label in labels.ravel()):
         labels = labels.astype(np.str_)
     if labels.ndim != 1 or labels.dtype.kind not in _KINDS:

@@ -20,8 +20,9 @@ class Levels(Affinity):
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         block = self.matrix[queries, items]
-        found = block if self._is_dense else np.searchsorted(self.levels, block)
-        return np.ascontiguousarray(found, dtype=self.index_dtype)
+        if not self._is_dense:
+            block = np.searchsorted(self.levels, block.astype(np.int64))
+        return np.ascontiguousarray(block, dtype=self.index_dtype)
 
 
 def levels(matrix: Any) -> Levels:

@@ -41,18 +41,18 @@ def judgements(rows: Any, n_queries: int, n_database: int) -> Judgements:
     [[0, 0, 1], [2, 0, 0]]
     """
     shape = (_check.whole("n_queries", n_queries, 1), _check.whole("n_database", n_database, 1))
-    triples = np.asarray(rows)
+    triples = _check.array("rows", rows)
     if triples.ndim != 2 or triples.shape[1] != 3 or triples.dtype.kind not in "iu":
         raise InputError(
             "rows must be integers of shape (n, 3): query, item, level; "
             f"got {_check.describe(triples)}"
         )
     triples = triples.astype(np.int64)
-    for column, (name, size) in enumerate(zip(("query", "item"), shape, strict=True)):
+    for column, (name, size) in enumerate(zip(("a query", "an item"), shape, strict=True)):
         outside = (triples[:, column] < 0) | (triples[:, column] >= size)
         if outside.any():
             raise InputError(
-                f"rows must name a {name} from 0 to {size - 1}, got {triples[outside][0, column]}; "
+                f"rows must name {name} from 0 to {size - 1}, got {triples[outside][0, column]}; "
                 "numbers start at 0"
             )
     triples = triples[np.lexsort((triples[:, 1], triples[:, 0]))]

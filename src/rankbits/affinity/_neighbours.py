@@ -9,6 +9,7 @@ from rankbits.affinity._base import Affinity, levels_with_zero
 from rankbits.errors import InputError
 
 _SAMPLE = 2048
+_RECHECK_CELLS = 1 << 18
 _ROUNDING = 1e-12  # relative to the squared norms; a product of 10^4 terms stays within it
 
 
@@ -23,15 +24,16 @@ class Neighbours(Affinity):
         levels: np.ndarray,
     ) -> None:
         self.query_x, self.database_x = query_x, database_x
-        self._squares = thresholds**2  # ascending: the first one not exceeded names the level
+        self._thresholds = thresholds  # ascending: the first one not exceeded names the level
         self.levels = levels_with_zero("levels", levels)
         self._found = np.append(np.searchsorted(self.levels, levels), 0).astype(self.index_dtype)
         self.shape = (len(query_x), len(database_x))
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         mine, theirs = self.query_x[queries], self.database_x[items]
-        squares = _square_distances(mine, theirs, recheck=self._squares)
-        found: np.ndarray = self._found[np.searchsorted(self._squares, squares, side="left")]
+        squares = _square_distances(mine, theirs, recheck=self._thresholds**2)
+        distances = np.sqrt(squares, out=squares)
+        found: np.ndarray = self._found[np.searchsorted(self._thresholds, distances, side="left")]
         return found
 
 
@@ -53,7 +55,7 @@ def neighbours(query_x: Any, database_x: Any, distances: Any, levels: Any) -> Ne
         raise InputError(
             f"query_x has {mine.shape[1]} features and database_x has {theirs.shape[1]}"
         )
-    cuts, grades = np.asarray(distances, float), np.asarray(levels)
+    cuts, grades = _reals("distances", distances), _check.array("levels", levels)
     if cuts.ndim != 1 or grades.shape != cuts.shape or cuts.size == 0:
         raise InputError(
             "distances and levels must be two lists of equal length, got "
@@ -61,19 +63,19 @@ def neighbours(query_x: Any, database_x: Any, distances: Any, levels: Any) -> Ne
         )
     levels_with_zero("levels", grades)
     order = np.argsort(cuts)
-    cuts, grades = cuts[order], grades[order]
+    cuts, grades = cuts[order], grades[order].astype(np.int64)
     if not (np.isfinite(cuts).all() and cuts[0] > 0 and (np.diff(cuts) > 0).all()):
         raise InputError(f"distances must be positive, finite and different, got {cuts.tolist()}")
     if (np.diff(grades) > 0).any():
         raise InputError(f"levels must not fall as items come nearer, got {grades.tolist()}")
-    return Neighbours(mine, theirs, cuts, grades.astype(np.int64))
+    return Neighbours(mine, theirs, cuts, grades)
 
 
 def distance_quantiles(train_x: Any, shares: Any, random_state: int = 0) -> np.ndarray:
     """Distances below which the given shares of training pairs lie: thresholds for `neighbours`.
 
     All pairs of different items count when there are at most 2,048 items; otherwise all pairs of
-    2,048 seeded rows with the whole set.
+    2,048 seeded rows.
 
     >>> distance_quantiles([[0.0], [1.0], [3.0]], (0.5,)).tolist()
     [2.0]
@@ -81,15 +83,23 @@ def distance_quantiles(train_x: Any, shares: Any, random_state: int = 0) -> np.n
     x = _vectors("train_x", train_x)
     if len(x) < 2:
         raise InputError("train_x must have at least two rows: one item has no distances")
-    wanted = np.asarray(shares, float)
+    wanted = _reals("shares", shares)
     if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
         raise InputError(f"shares must lie between 0 and 1, got {shares}")
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.choice(len(x), min(len(x), _SAMPLE), replace=False))
-    found = np.sqrt(_square_distances(x[rows], x, recheck=np.empty(0)))
-    is_other = np.arange(len(x))[None] != rows[:, None]
-    quantiles: np.ndarray = np.quantile(found[is_other], wanted)
+    sample = np.asarray(x[rows], float)
+    sample = sample - sample.mean(axis=0)  # a common offset would cost the product its digits
+    squares = _square_distances(sample, sample, recheck=np.empty(0))
+    quantiles: np.ndarray = np.quantile(np.sqrt(squares[np.triu_indices(len(rows), 1)]), wanted)
     return quantiles
+
+
+def _reals(name: str, values: Any) -> np.ndarray:
+    numbers = _check.array(name, values)
+    if numbers.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be real numbers, got {_check.describe(numbers)}")
+    return numbers.astype(float)
 
 
 def _vectors(name: str, values: Any) -> np.ndarray:
@@ -103,15 +113,18 @@ def _vectors(name: str, values: Any) -> np.ndarray:
 def _square_distances(a: np.ndarray, b: np.ndarray, recheck: np.ndarray) -> np.ndarray:
     """Squared L2 distances in double, by one matrix product.
 
-    Its rounding depends on the block; a pair that lies on a threshold of `recheck` up to that rounding
-    is computed again as a plain sum, so that levels do not depend on how the work was cut.
+    Its rounding depends on the block; a pair that lies on a threshold of `recheck` up to that
+    rounding is computed again as a plain sum, so that levels do not depend on how the work was cut.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
     norms = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None]
     squares: np.ndarray = norms - 2.0 * (a @ b.T)
+    step = max(1, _RECHECK_CELLS // a.shape[1])
     for threshold in recheck:
-        rows, columns = np.nonzero(np.abs(squares - threshold) <= _ROUNDING * norms)
-        difference = a[rows] - b[columns]
-        squares[rows, columns] = np.einsum("ij,ij->i", difference, difference)
+        pairs = np.argwhere(np.abs(squares - threshold) <= _ROUNDING * norms)
+        for start in range(0, len(pairs), step):
+            rows, columns = pairs[start : start + step].T
+            difference = a[rows] - b[columns]
+            squares[rows, columns] = np.einsum("ij,ij->i", difference, difference)
     np.maximum(squares, 0.0, out=squares)
     return squares

@@ -28,8 +28,9 @@ class Tags(Affinity):
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         mine = self.query_tags[queries].astype(np.float32)
-        shared = mine @ self.database_rows(items).astype(np.float32).T
-        return np.minimum(shared, self.levels[-1]).astype(self.index_dtype)
+        shared: np.ndarray = mine @ self.database_rows(items).astype(np.float32).T
+        np.minimum(shared, self.levels[-1], out=shared)
+        return shared.astype(self.index_dtype)
 
 
 def tags(query_tags: Any, database_tags: Any, graded: bool = False) -> Tags:

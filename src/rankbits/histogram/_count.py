@@ -23,6 +23,7 @@ Progress = Callable[[int, int], None]
 
 _ITEMS = 1 << 18  # a block: its class numbers and its table of distinct codes take some 4 MB
 _TAG_CELLS = 1 << 22
+_PAIR_BYTES = 1 << 20
 _LEVEL_QUERIES, _LEVEL_ITEMS = 64, 1 << 13
 
 
@@ -58,25 +59,37 @@ def count_ties(
     n_threads = _native.threads(n_threads)
     shape = (len(queries), queries.n_bits + 1, len(affinity.levels))
     counts = np.zeros(shape, np.int64)
-    for done in _blocks_of(affinity)(queries, database, affinity, counts, n_threads):
+    for done in _blocks(queries, database, affinity, counts, n_threads):
         if progress is not None:
             progress(done, len(queries) * len(database))
     _leave_out(own, queries, database, affinity, counts)
     return TieHistogram(counts, affinity.levels)
 
 
-Blocks = Callable[[BinaryCodes, BinaryCodes, Affinity, np.ndarray, int], Iterator[int]]
+def _blocks(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    counts: np.ndarray,
+    n_threads: int,
+) -> Iterator[int]:
+    """Count by the loop for this kind of affinity; it yields the pairs done so far."""
+    if isinstance(affinity, Classes):
+        return _classes(queries, database, affinity, counts, n_threads)
+    if isinstance(affinity, Judgements):
+        return _judgements(queries, database, affinity, counts, n_threads)
+    if isinstance(affinity, Tags):
+        return _tags(queries, database, affinity, counts, n_threads)
+    return _levels(queries, database, affinity, counts, n_threads)
 
 
-def _blocks_of(affinity: Affinity) -> Blocks:
-    """The counting loop for this kind of affinity; it yields the pairs done so far."""
-    for kind, blocks in ((Classes, _classes), (Judgements, _judgements), (Tags, _tags)):
-        if isinstance(affinity, kind):
-            return blocks
-    return _levels
-
-
-def _classes(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+def _classes(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Classes,
+    counts: np.ndarray,
+    n_threads: int,
+) -> Iterator[int]:
     for items in _slices(len(database), _ITEMS):
         block, ids = database.packed[items], affinity.database_ids(items)
         _native.count_classes(
@@ -85,30 +98,45 @@ def _classes(queries, database, affinity, counts, n_threads):  # type: ignore[no
         yield len(queries) * items.stop
 
 
-def _judgements(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+def _judgements(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Judgements,
+    counts: np.ndarray,
+    n_threads: int,
+) -> Iterator[int]:
+    every = np.zeros((*counts.shape[:2], 2), np.int64)  # the kernel has two levels, all falls on 0
     nobody = np.full(len(queries), -2, np.int32)
     for items in _slices(len(database), _ITEMS):
         block = database.packed[items]
         ids = np.full(len(block), -1, np.int32)
-        _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
+        _native.count_classes(queries.packed, block, nobody, ids, every, n_threads=n_threads)
         yield len(queries) * items.stop
+    counts[:, :, 0] += every[:, :, 0]
     for rows in _slices(len(affinity.queries), _ITEMS):
         asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
         distance = _pair_distances(queries, asked, database, found)
-        np.subtract.at(counts, (asked, distance, 0), 1)
+        np.subtract.at(counts[:, :, 0], (asked, distance), 1)
         np.add.at(counts, (asked, distance, level), 1)
 
 
-def _tags(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+def _tags(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Tags,
+    counts: np.ndarray,
+    n_threads: int,
+) -> Iterator[int]:
     asked, wanted = np.nonzero(affinity.query_tags)
     starts = np.searchsorted(asked, np.arange(len(queries) + 1)).astype(np.int64)
+    wanted = wanted.astype(np.int32)
     size = max(1 << 10, _TAG_CELLS // affinity.query_tags.shape[1])
     for items in _slices(len(database), size):
         _native.count_tags(
             queries.packed,
             database.packed[items],
             starts,
-            wanted.astype(np.int32),
+            wanted,
             affinity.database_rows(items),
             counts,
             n_threads=n_threads,
@@ -116,7 +144,13 @@ def _tags(queries, database, affinity, counts, n_threads):  # type: ignore[no-un
         yield len(queries) * items.stop
 
 
-def _levels(queries, database, affinity, counts, n_threads):  # type: ignore[no-untyped-def]
+def _levels(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    counts: np.ndarray,
+    n_threads: int,
+) -> Iterator[int]:
     for items in _slices(len(database), _LEVEL_ITEMS):
         block = database.packed[items]
         for rows in _slices(len(queries), _LEVEL_QUERIES):
@@ -146,23 +180,25 @@ def _pair_distances(
     queries: BinaryCodes, asked: np.ndarray, database: BinaryCodes, items: np.ndarray
 ) -> np.ndarray:
     """Distances of single pairs (asked[j], items[j])."""
-    different = queries.packed[asked] ^ database.packed[items]
-    distance: np.ndarray = np.bitwise_count(different).sum(axis=1, dtype=np.int64)
+    distance = np.empty(len(asked), np.int64)
+    for rows in _slices(len(asked), max(1, _PAIR_BYTES // queries.packed.shape[1])):
+        different = queries.packed[asked[rows]] ^ database.packed[items[rows]]
+        np.bitwise_count(different).sum(axis=1, out=distance[rows])
     return distance
 
 
 def _own_items(exclude_self: bool | np.ndarray, n_queries: int, n_items: int) -> np.ndarray | None:
     """The database row of each query, -1 for none; None if nothing is left out."""
-    if exclude_self is False:
-        return None
-    if exclude_self is True:
+    if isinstance(exclude_self, bool | np.bool_):
+        if not exclude_self:
+            return None
         if n_queries != n_items:
             raise InputError(
                 f"exclude_self=True needs the queries to be the database, got {n_queries} queries "
                 f"and {n_items} items; pass each query's row of the database instead"
             )
         return np.arange(n_queries)
-    own = np.asarray(exclude_self)
+    own = _check.array("exclude_self", exclude_self)
     if own.shape != (n_queries,) or own.dtype.kind not in "iu":
         raise InputError(
             f"exclude_self must be a bool or {n_queries} integers, got {_check.describe(own)}"
@@ -179,8 +215,8 @@ def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
         )
     if affinity.shape != (n_queries, n_items):
         raise InputError(
-            f"affinity is over {affinity.shape[0]} queries and {affinity.shape[1]} items, the codes "
-            f"are {n_queries} and {n_items}; labels and codes must go in step"
+            f"affinity is over {affinity.shape[0]} queries and {affinity.shape[1]} items, the "
+            f"codes are {n_queries} and {n_items}; labels and codes must go in step"
         )
 
 

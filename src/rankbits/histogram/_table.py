@@ -1,14 +1,13 @@
 """The tie histogram as a value: it adds, stacks, saves and loads."""
 
 import os
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rankbits import _check
-from rankbits._files import write_atomically
+from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits.errors import FileFormatError, InputError
 
 _FORMAT = 1
@@ -32,19 +31,21 @@ class TieHistogram:
         counts, levels = np.asarray(self.counts), np.asarray(self.levels)
         if counts.ndim != 3 or counts.shape[1] < 2 or counts.dtype.kind not in "iu":
             raise InputError(
-                f"counts must be integers of shape (queries, b + 1, V), got {_check.describe(counts)}"
+                "counts must be integers of shape (queries, b + 1, V), "
+                f"got {_check.describe(counts)}"
             )
         if levels.shape != counts.shape[2:] or levels.dtype.kind not in "iu":
             raise InputError(
                 f"levels must be {counts.shape[2]} integers, one per column of counts, "
                 f"got {_check.describe(levels)}"
             )
-        if levels.size == 0 or levels[0] != 0 or (np.diff(levels.astype(np.int64)) <= 0).any():
+        counts, levels = counts.astype(np.int64, copy=False), levels.astype(np.int64, copy=False)
+        if levels.size == 0 or levels[0] != 0 or (np.diff(levels) <= 0).any():
             raise InputError(f"levels must ascend from 0, got {levels.tolist()}")
         if counts.size and counts.min() < 0:
             raise InputError("counts must not be negative")
-        object.__setattr__(self, "counts", counts.astype(np.int64, copy=False))
-        object.__setattr__(self, "levels", levels.astype(np.int64, copy=False))
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "levels", levels)
 
     @property
     def n_bits(self) -> int:
@@ -104,15 +105,19 @@ class TieHistogram:
         if not os.path.isfile(path):
             raise InputError(f"path must name a saved histogram, there is no {path}")
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 version = int(stored["rankbits_histogram"])
                 counts, levels = stored["counts"], stored["levels"]
-        except (ValueError, KeyError, EOFError, OSError, AttributeError, TypeError,
-                zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
-            raise FileFormatError(f"{path} is not a whole saved histogram: {error}") from None
+        except READ_ERRORS as error:
+            raise FileFormatError(
+                f"{path} is not a whole saved histogram: {one_line(error)}"
+            ) from None
         if version != _FORMAT:
             raise FileFormatError(f"{path} has format {version}; this rankbits reads {_FORMAT}")
-        return cls(counts, levels)
+        try:
+            return cls(counts, levels)
+        except InputError as error:
+            raise FileFormatError(f"{path} does not hold a tie histogram: {error}") from None
 
 
 def _spread(hist: TieHistogram, levels: np.ndarray) -> np.ndarray:

@@ -1,0 +1,84 @@
+#include "bounds.hpp"
+
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "buffers.hpp"
+
+namespace rankbits {
+namespace {
+
+constexpr int ROUNDS = 15;
+
+// Units a second of the fastest of several rounds.
+template <class Body>
+double best_rate(double units, Body body) {
+    double best = 0;
+    for (int round = 0; round < ROUNDS; ++round) {
+        const auto start = std::chrono::steady_clock::now();
+        body();
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        best = std::max(best, units / took.count());
+    }
+    return best;
+}
+
+template <class T>
+void keep(T& value) {
+    asm volatile("" : "+m"(value) : : "memory");
+}
+
+}  // namespace
+
+double increments_per_second(size_t n_bins, bool is_joint) {
+    constexpr size_t N = 4096, REPEATS = 200;
+    std::mt19937_64 random(1);
+    std::binomial_distribution<int> distance(static_cast<int>(n_bins) - 1, 0.5);
+    auto counters = zeroed<uint32_t>(n_bins * n_bins);
+    std::vector<uint16_t> index(N);
+    for (auto& i : index) i = static_cast<uint16_t>(distance(random) + (is_joint ? static_cast<int>(n_bins) * distance(random) : 0));
+    uint32_t* const table = counters.get();
+    return best_rate(static_cast<double>(N * REPEATS), [&] {
+        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
+            for (size_t i = 0; i < N; i += 8) {
+                for (size_t j = 0; j < 8; ++j) ++table[index[i + j]];
+            }
+            keep(table[0]);
+        }
+    });
+}
+
+double popcounts_per_second() {
+    constexpr size_t N = 1024, REPEATS = 800;
+    std::mt19937_64 random(2);
+    std::vector<uint64_t> items(N);
+    for (auto& item : items) item = random();
+    uint64_t total = 0, query = random();
+    return best_rate(static_cast<double>(N * REPEATS), [&] {
+        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
+            for (size_t i = 0; i < N; ++i) total += static_cast<uint64_t>(std::popcount(items[i] ^ query));
+            keep(total);
+        }
+    });
+}
+
+double read_bytes_per_second(size_t bytes) {
+    const size_t n = bytes / 8;
+    const size_t repeats = n < (size_t{1} << 21) ? (size_t{1} << 21) / n : 1;
+    auto data = zeroed<uint64_t>(n);
+    return best_rate(static_cast<double>(n * 8 * repeats), [&] {
+        for (size_t repeat = 0; repeat < repeats; ++repeat) {
+            uint64_t sum[16] = {};
+            for (size_t i = 0; i + 16 <= n; i += 16) {
+                for (size_t j = 0; j < 16; ++j) sum[j] += data[i + j];
+            }
+            keep(sum);
+        }
+    });
+}
+
+}  // namespace rankbits

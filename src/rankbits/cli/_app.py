@@ -1,0 +1,47 @@
+"""The command line: one app, one private module a command."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from rankbits.cli._audit import audit
+from rankbits.cli._compare import compare
+from rankbits.cli._demo import demo
+from rankbits.cli._evaluate import evaluate
+
+app = typer.Typer(
+    name="rankbits",
+    help="Binary codes that rank: tie-aware evaluation of Hamming rankings.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (evaluate, audit, compare, demo):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from rankbits import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
+    ] = False,
+) -> None:
+    """Binary codes that rank: tie-aware evaluation of Hamming rankings."""
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it with 130 wherever it strikes."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

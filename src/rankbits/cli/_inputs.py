@@ -1,0 +1,221 @@
+"""What the commands share: the options that name a run's files, and the run that they load.
+
+A run is codes of queries, codes of a database in one or more shards, and what is relevant to whom:
+labels of both sides, or judged pairs. Item numbers run through the shards in the order given.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from rankbits import affinity
+from rankbits.affinity import Affinity
+from rankbits.codes import BinaryCodes
+from rankbits.datasets import load_codes, load_judgements, load_labels
+from rankbits.errors import InputError, RankbitsError
+
+
+class CodeForm(StrEnum):
+    """How a file holds codes."""
+
+    auto = "auto"
+    packed = "packed"
+    bits = "bits"
+    logits = "logits"
+
+
+class EmptyPolicy(StrEnum):
+    """What a query without any relevant item counts."""
+
+    skip = "skip"
+    zero = "zero"
+    error = "error"
+
+
+class OutputFormat(StrEnum):
+    """How a result is printed."""
+
+    json = "json"
+    table = "table"
+
+
+_FILES = ".npy, .npz, .parquet or .safetensors; FILE:KEY names one array of several"
+QUERIES = typer.Option("--queries", help=f"Codes of the queries: {_FILES}.")
+DATABASE = typer.Option("--database", help="Codes of the database; again for each shard.")
+QueriesOption = Annotated[str, QUERIES]
+DatabaseOption = Annotated[list[str], DATABASE]
+BitsOption = Annotated[
+    int | None, typer.Option("--bits", min=1, help="Code length, where a file does not tell.")
+]
+FormOption = Annotated[
+    CodeForm, typer.Option("--codes", help="Packed bytes, 0/1 or -1/+1 bits, real logits.")
+]
+QueryLabelsOption = Annotated[
+    str | None, typer.Option("--query-labels", help="Classes (1-D) or multi-hot tags (2-D).")
+]
+DatabaseLabelsOption = Annotated[
+    list[str] | None, typer.Option("--database-labels", help="The same, in --database's order.")
+]
+JudgementsOption = Annotated[
+    str | None, typer.Option("--judgements", help="Instead of labels: (query, item, level) rows.")
+]
+GradedOption = Annotated[
+    bool, typer.Option("--graded", help="Level of multi-hot labels = number of shared tags.")
+]
+EmptyOption = Annotated[
+    EmptyPolicy, typer.Option("--empty", help="What a query with nothing relevant counts.")
+]
+ExcludeSelfOption = Annotated[
+    bool, typer.Option("--exclude-self", help="Query i is item i of the database: leave it out.")
+]
+ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all.")]
+FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Codes and affinities as loaded; labels are None where judgements came instead."""
+
+    queries: BinaryCodes
+    shards: list[tuple[BinaryCodes, Affinity]]
+    query_labels: np.ndarray | None = None
+    shard_labels: list[np.ndarray] | None = None
+    judgements: np.ndarray | None = None  # (query, item, level) rows over all shards
+    graded: bool = False
+
+    @property
+    def n_items(self) -> int:
+        """Items in all shards."""
+        return sum(len(codes) for codes, _ in self.shards)
+
+    def whole(self) -> tuple[BinaryCodes, Affinity]:
+        """The database as one: shards joined in memory, for what does not add over shards."""
+        if len(self.shards) == 1:
+            return self.shards[0]
+        packed = np.concatenate([codes.packed for codes, _ in self.shards])
+        codes = BinaryCodes(packed, self.queries.n_bits)
+        if self.query_labels is None or self.shard_labels is None:
+            return codes, affinity.judgements(self.judgements, len(self.queries), len(codes))
+        joined = np.concatenate(self.shard_labels)
+        return codes, _label_affinity(self.query_labels, joined, self.graded)
+
+
+def load_run(
+    queries: str,
+    database: Sequence[str],
+    *,
+    query_labels: str | None = None,
+    database_labels: Sequence[str] | None = None,
+    judgements: str | None = None,
+    n_bits: int | None = None,
+    form: str = "auto",
+    graded: bool = False,
+) -> Run:
+    """Load a run from its files; whatever does not fit together is an InputError."""
+    relevance = _relevance(database, query_labels, database_labels, judgements)
+    query_codes = load_codes(queries, n_bits, form)
+    shards = [load_codes(path, n_bits, form) for path in database]
+    for path, codes in zip(database, shards, strict=True):
+        if codes.n_bits != query_codes.n_bits:
+            raise InputError(
+                f"--queries has {query_codes.n_bits} bits and {path} has {codes.n_bits}; "
+                "encode both with the same model"
+            )
+    if isinstance(relevance, str):
+        return _judged_run(query_codes, shards, load_judgements(relevance))
+    mine = _labels_in_step(relevance[0], queries, len(query_codes))
+    theirs = [
+        _labels_in_step(labels, path, len(codes))
+        for labels, path, codes in zip(relevance[1], database, shards, strict=True)
+    ]
+    affinities = [_label_affinity(mine, labels, graded) for labels in theirs]
+    parts = list(zip(shards, affinities, strict=True))
+    return Run(query_codes, parts, mine, theirs, graded=graded)
+
+
+def _relevance(
+    database: Sequence[str],
+    query_labels: str | None,
+    database_labels: Sequence[str] | None,
+    judgements: str | None,
+) -> str | tuple[str, Sequence[str]]:
+    """The file of judgements, or the label files of both sides: one or the other, one a shard."""
+    if query_labels is None and not database_labels and judgements is not None:
+        return judgements
+    if query_labels is None or not database_labels or judgements is not None:
+        raise typer.BadParameter(
+            "give both --query-labels and --database-labels, or --judgements instead of them"
+        )
+    if len(database_labels) != len(database):
+        raise typer.BadParameter(
+            f"--database-labels must come once for each --database, got {len(database_labels)} "
+            f"for {len(database)}"
+        )
+    return query_labels, database_labels
+
+
+def _labels_in_step(labels_path: str, codes_path: str, n_codes: int) -> np.ndarray:
+    labels = load_labels(labels_path)
+    if len(labels) != n_codes:
+        raise InputError(
+            f"{labels_path} has {len(labels)} labels and {codes_path} has {n_codes} codes; "
+            "labels and codes must go in step"
+        )
+    return labels
+
+
+def _label_affinity(mine: np.ndarray, theirs: np.ndarray, graded: bool) -> Affinity:
+    """Classes for 1-D labels, tags for 2-D ones."""
+    if mine.ndim != theirs.ndim:
+        raise InputError(
+            f"query labels have shape {mine.shape} and database labels {theirs.shape}; "
+            "both must be classes (1-D) or both multi-hot (2-D)"
+        )
+    if mine.ndim == 2:
+        return affinity.tags(mine, theirs, graded=graded)
+    if graded:
+        raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
+    return affinity.classes(mine, theirs)
+
+
+def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], rows: np.ndarray) -> Run:
+    """Each shard gets the judged pairs of its own items, numbered from its first."""
+    n_items = sum(len(codes) for codes in shards)
+    affinity.judgements(rows, len(queries), n_items)  # refuses bad numbers and pairs judged twice
+    parts: list[tuple[BinaryCodes, Affinity]] = []
+    start = 0
+    for codes in shards:
+        own = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
+        local = own - np.array([0, start, 0])
+        parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
+        start += len(codes)
+    return Run(queries, parts, judgements=rows)
+
+
+def require_writable(path: str | None) -> None:
+    """Refuse a file that could not be written before the work that would fill it."""
+    if path is None:
+        return
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise InputError(f"{path} must name a file in an existing folder that can be written")
+
+
+@contextmanager
+def input_errors_exit_1() -> Iterator[None]:
+    """Bad input ends the command with one line on standard error, Ctrl-C quietly with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except (RankbitsError, OSError, MemoryError) as error:
+        line = " ".join(str(error).split()) or type(error).__name__
+        print(f"error: {line}", file=sys.stderr)
+        raise typer.Exit(1) from None

@@ -1,0 +1,77 @@
+"""Readers of .npy, .npz and .safetensors: an array, or one sentence that says why not."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from rankbits._check import extra
+from rankbits._files import one_line
+from rankbits.errors import FileFormatError, InputError, RankbitsError
+
+_NPY_MAGIC = b"\x93NUMPY"
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def read_npy(path: str, key: str | None) -> np.ndarray:
+    """The array of a .npy file, memory-mapped."""
+    if key is not None:
+        raise InputError(f"key must not be given for a .npy file, {path} holds one array")
+    _require_magic(path, _NPY_MAGIC, ".npy")
+    with whole_file(path, ".npy"):
+        return np.lib.format.open_memmap(path, mode="r")
+
+
+def read_npz(path: str, key: str | None) -> np.ndarray:
+    """One array of a .npz file."""
+    _require_magic(path, _ZIP_MAGIC, ".npz")
+    with (
+        whole_file(path, ".npz"),
+        open(path, "rb") as file,
+        np.load(file, allow_pickle=False) as arrays,
+    ):
+        name = pick_key(path, key, list(arrays.keys()))
+        array = arrays[name]
+        if not isinstance(array, np.ndarray):
+            raise FileFormatError(f"{path} must hold arrays, its member {name!r} is not a .npy")
+        return array
+
+
+def read_safetensors(path: str, key: str | None) -> np.ndarray:
+    """One tensor of a .safetensors file."""
+    safetensors = extra("safetensors", "reading .safetensors", "files")
+    with whole_file(path, ".safetensors"), safetensors.safe_open(path, framework="np") as tensors:
+        name = pick_key(path, key, list(tensors.keys()))
+        return np.asarray(tensors.get_tensor(name))
+
+
+def pick_key(path: str, key: str | None, known: Sequence[str]) -> str:
+    """The key asked for, or the only one there is."""
+    names = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    if not known:
+        raise FileFormatError(f"{path} holds no array at all")
+    if key is None and len(known) > 1:
+        raise InputError(f"{path} holds several arrays, name one of them as FILE:KEY: {names}")
+    if key is not None and key not in known:
+        raise InputError(f"key must be one of {names} for {path}, got {key!r}")
+    return known[0] if key is None else key
+
+
+@contextmanager
+def whole_file(path: str, kind: str) -> Iterator[None]:
+    """Turn whatever a library says about a damaged file into one sentence of ours."""
+    try:
+        yield
+    except RankbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
+        reason = one_line(error)[:200] or type(error).__name__
+        raise FileFormatError(f"{path} is not a whole {kind} file: {reason}") from None
+
+
+def _require_magic(path: str, magic: bytes, kind: str) -> None:
+    """Refuse a file of another kind before a reader tries to guess what it is."""
+    with open(path, "rb") as file:
+        found = file.read(len(magic))
+    if found != magic:
+        raise FileFormatError(f"{path} is not a {kind} file: it starts with {found!r}")

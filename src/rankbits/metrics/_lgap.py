@@ -1,0 +1,101 @@
+"""Local group average precision: how good the near codes are, and how evenly they are used.
+
+Notation:
+    b  bits in a code       S_k  database items within distance k of a query
+
+The one metric that the tie histogram alone does not give: it asks for the most used code.
+"""
+
+from math import comb
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.affinity import Affinity
+from rankbits.codes import BinaryCodes, hamming_distances
+from rankbits.errors import InputError
+from rankbits.histogram import TieHistogram, count_ties, largest_codes
+from rankbits.histogram._largest import distinct_codes
+from rankbits.metrics._ties import divide, ties_of
+
+_CELLS = 1 << 22
+_MOST_CODES = 10**290  # a ball so large scores 0 to 280 digits
+
+
+def lgap(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    radius: int = 2,
+    exclude_self: bool | np.ndarray = False,
+    *,
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """Local group average precision: precision of balls, weighted by how evenly codes fill them.
+
+    LGAP@r = sum_{k=0..r} P@k phi(S_k) / (r + 1), with phi = items of S_k / (items on its most used
+    code * number of codes in the ball). An empty ball adds 0; 0 for a query without positives.
+    Equation (LGAP) of docs/math.md; Ding, Li & Li, "Mean Local Group Average Precision (mLGAP)".
+
+    >>> from rankbits.affinity import classes
+    >>> codes = BinaryCodes.from_bits([[0, 0], [0, 0], [0, 1]])
+    >>> lgap(codes[:1], codes, classes([1], [1, 0, 1]), radius=1).round(5).tolist()
+    [0.41667]
+    """
+    h = count_ties(queries, database, affinity, exclude_self, n_threads=n_threads)
+    _check.whole("radius", radius, 0, queries.n_bits)
+    largest = largest_codes(queries, database, n_threads=n_threads)
+    if exclude_self is not False:
+        own = np.arange(len(queries)) if exclude_self is True else np.asarray(exclude_self)
+        _leave_out(own, queries, database, largest)
+    return lgap_from_counts(h, largest, radius)
+
+
+def lgap_from_counts(h: TieHistogram, largest: np.ndarray, radius: int = 2) -> np.ndarray:
+    """LGAP from a histogram and the items on the most used code at each distance.
+
+    `largest` is what `rankbits.histogram.largest_codes` gives, (queries, b + 1); see `lgap`.
+
+    >>> h = TieHistogram(np.array([[[1, 1], [0, 1], [0, 0]]]), np.array([0, 1]))
+    >>> lgap_from_counts(h, np.array([[2, 1, 0]]), radius=1).round(5).tolist()
+    [0.41667]
+    """
+    ties = ties_of(h)
+    radius = _check.whole("radius", radius, 0, h.n_bits)
+    largest = np.asarray(largest)
+    if largest.shape != ties.n.shape:
+        raise InputError(
+            f"largest must have shape {ties.n.shape}, got {_check.describe(largest)}; "
+            "make it with largest_codes()"
+        )
+    sizes = _codes_in_balls(h.n_bits, radius)
+    near = slice(0, radius + 1)
+    crowd = np.maximum.accumulate(largest[:, near], axis=1)
+    positives = ties.P[:, near] + ties.p[:, near]  # P@k phi = positives / (crowd * codes)
+    found: np.ndarray = divide(positives, crowd * sizes, 0.0).mean(axis=1)
+    return found
+
+
+def _codes_in_balls(n_bits: int, radius: int) -> np.ndarray:
+    """Number of codes within distance 0..radius, as doubles; capped before they overflow."""
+    n_codes, sizes = 0, []
+    for k in range(radius + 1):
+        n_codes += comb(n_bits, k)
+        sizes.append(float(min(n_codes, _MOST_CODES)))
+    return np.array(sizes)
+
+
+def _leave_out(
+    own: np.ndarray, queries: BinaryCodes, database: BinaryCodes, largest: np.ndarray
+) -> None:
+    """Correct the most used codes for one item less on the code of each query's own item."""
+    distinct, n_items = distinct_codes(database)
+    codes, asked = BinaryCodes(distinct, database.n_bits), np.flatnonzero(own >= 0)
+    size = max(1, _CELLS // len(codes))
+    for start in range(0, len(asked), size):
+        rows = asked[start : start + size]
+        mine = database[own[rows]]
+        is_own = hamming_distances(mine, codes) == 0
+        place = np.bitwise_count(queries.packed[rows] ^ mine.packed).sum(axis=1, dtype=np.int64)
+        at_place = hamming_distances(queries[rows], codes) == place[:, None]
+        largest[rows, place] = np.where(at_place, n_items - is_own, 0).max(axis=1)

@@ -1,0 +1,113 @@
+"""Normalised discounted cumulative gain in expectation over tie orders, and its bounds.
+
+Notation:
+    n     items in a tie        n_v  those of affinity level v     N  items in all nearer ties
+    G(v)  gain of a level       D^   prefix sums of the discount   k  cutoff, infinite without one
+
+    gain      exp     G(v) = 2^v - 1              linear  G(v) = v
+    discount  log2    D(t) = 1 / log2(t + 1)      rsh     D(1) = 1, then D(t) = 1 / log2(t)
+"""
+
+import math
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.errors import InputError
+from rankbits.histogram import TieHistogram
+from rankbits.metrics._discount import DISCOUNTS, discount_spans
+from rankbits.metrics._ties import cutoff, divide, histogram, row_blocks, sum_levels
+
+GAINS = ("exp", "linear")
+_MAX_EXPONENT = 1023  # of a double
+
+
+def ndcg(
+    h: TieHistogram, k: int | None = None, gain: str = "exp", discount: str = "log2"
+) -> np.ndarray:
+    """NDCG of each query, in expectation over the orders of tied items.
+
+    A tie adds sum_v G(v) n_v / n * (D^(min(N + n, k)) - D^(min(N, k))); the sum is divided by its
+    value with the highest levels first. NaN where that ideal is 0: nothing is relevant.
+    Equation (DCG) of docs/math.md; McSherry & Najork, ECIR 2008; He et al., arXiv:1705.08562.
+
+    >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
+    >>> ndcg(h).round(6).tolist()
+    [0.806574]
+    """
+    h, gains, totals = _opened(h, gain, discount)
+    k, dcg = cutoff(k), np.empty(h.n_queries)
+    for rows in row_blocks(h):
+        counts = h.counts[rows]
+        n = sum_levels(counts)
+        means = counts @ gains / np.maximum(n, 1)
+        dcg[rows] = np.einsum("qd,qd->q", means, discount_spans(_edges(n, k), discount))
+    return divide(dcg, _ideal(totals, gains, k, discount), np.nan)
+
+
+def ndcg_bounds(
+    h: TieHistogram, k: int | None = None, gain: str = "exp", discount: str = "log2"
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest NDCG of each query over the orders of tied items.
+
+    Each tie sorted by level, lowest first or highest first; a run of one level then adds G(v) times
+    the discounts of its ranks. NaN where nothing is relevant. Equation (DCG bounds) of
+    docs/math.md.
+
+    >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
+    >>> [bound.round(6).tolist() for bound in ndcg_bounds(h)]
+    [[0.693426], [0.919721]]
+    """
+    h, gains, totals = _opened(h, gain, discount)
+    k = cutoff(k)
+    ideal = _ideal(totals, gains, k, discount)
+    bounds = []
+    for order in (slice(None), slice(None, None, -1)):
+        runs = h.counts[:, :, order].reshape(h.n_queries, math.prod(h.counts.shape[1:]))
+        spans = discount_spans(_edges(runs, k), discount).reshape(h.counts.shape)
+        bounds.append(divide((spans @ gains[order]).sum(axis=1), ideal, np.nan))
+    return bounds[0], bounds[1]
+
+
+def _opened(
+    h: TieHistogram, gain: str, discount: str
+) -> tuple[TieHistogram, np.ndarray, np.ndarray]:
+    """The histogram, the gain of each level and the items of each level (queries, V)."""
+    h = histogram(h)
+    _check.choice("discount", discount, DISCOUNTS)
+    gains = _gains(h.levels, _check.choice("gain", gain, GAINS))
+    totals = h.counts.sum(axis=1)
+    with np.errstate(over="ignore"):
+        is_safe = np.isfinite(totals @ gains).all()
+    if not is_safe:
+        raise InputError(
+            f"levels up to {h.levels[-1]} are too large for these counts: their gains 2^v - 1 add "
+            'up beyond a double; use gain="linear"'
+        )
+    return h, gains, totals
+
+
+def _gains(levels: np.ndarray, gain: str) -> np.ndarray:
+    """Gain of each level, as a double; it is exact below 2^53."""
+    if gain == "linear":
+        return levels.astype(np.float64)
+    if levels[-1] > _MAX_EXPONENT:
+        raise InputError(
+            f"levels must be at most {_MAX_EXPONENT} for the gain 2^v - 1, got {levels[-1]}; "
+            'use gain="linear"'
+        )
+    gains: np.ndarray = np.ldexp(1.0, levels) - 1.0
+    return gains
+
+
+def _edges(sizes: np.ndarray, k: int | None) -> np.ndarray:
+    """Ranks where each run ends, from 0, none beyond k."""
+    edges = np.zeros((sizes.shape[0], sizes.shape[1] + 1), np.int64)
+    np.cumsum(sizes, axis=1, out=edges[:, 1:])
+    return edges if k is None else np.minimum(edges, k, out=edges)
+
+
+def _ideal(totals: np.ndarray, gains: np.ndarray, k: int | None, discount: str) -> np.ndarray:
+    """DCG with the highest levels first."""
+    ideal: np.ndarray = discount_spans(_edges(totals[:, ::-1], k), discount) @ gains[::-1]
+    return ideal

@@ -1,0 +1,61 @@
+import signal
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import rankbits
+from rankbits.cli import app, main
+from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._output import progress_bar
+
+
+def test_every_command_has_help_and_the_version_is_printed():
+    names = {command.callback.__name__ for command in app.registered_commands}
+    assert names == {"evaluate", "audit", "compare", "demo"}
+    for name in names:
+        assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"{rankbits.__version__}\n")
+
+
+def test_an_unknown_command_is_bad_usage():
+    assert CliRunner().invoke(app, ["evalute"]).exit_code == 2
+
+
+def test_an_interrupt_outside_a_command_exits_130(monkeypatch):
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(sys.modules["rankbits.cli._app"], "app", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 130
+
+
+def test_an_interrupt_inside_a_command_exits_130_quietly(capsys):
+    with pytest.raises(typer.Exit) as caught, input_errors_exit_1():
+        signal.raise_signal(signal.SIGINT)
+    assert caught.value.exit_code == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_bar_is_silent_unless_standard_error_is_a_terminal(capfd):
+    with progress_bar("counting") as progress:
+        assert progress is None
+    assert capfd.readouterr().err == ""
+
+
+def test_the_bar_shows_up_only_after_a_while(monkeypatch, capfd):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("counting") as progress:
+        progress(1, 2)
+    assert "counting" not in capfd.readouterr().err
+    monkeypatch.setattr("rankbits.cli._output._QUIET_SECONDS", -1.0)
+    with progress_bar("counting") as progress:
+        progress(1, 2)
+    shown = capfd.readouterr()
+    assert "counting" in shown.err
+    assert shown.out == ""

@@ -1,0 +1,22 @@
+"""Settings and fixtures that every room's tests share."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from rankbits import _native
+
+settings.register_profile("rankbits", deadline=None, max_examples=50, print_blob=True)
+settings.load_profile("rankbits")
+
+
+@pytest.fixture(params=_native.dispatch_levels(), scope="module")
+def dispatch(request):
+    """Run a test once under each instruction set that this machine has."""
+    with _native.dispatched(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20)

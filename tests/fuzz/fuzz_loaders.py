@@ -1,0 +1,174 @@
+"""Feed damaged files to everything that reads files: the answer is a value or an InputError.
+
+    python tests/fuzz/fuzz_loaders.py --seconds 60 --seed 0
+
+A case is a valid file of some format, damaged by a few random edits, or bytes of one format under
+the name of another, or noise. It is read by every loader, and what comes back is read to the end.
+A case that fails is reported with its seed: --seed SEED --cases 1 repeats it.
+"""
+
+import argparse
+import io
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors.numpy import save as safetensors_bytes
+
+from rankbits import BinaryCodes, TieHistogram, datasets
+from rankbits.errors import InputError
+from rankbits.evaluate import load_per_query
+
+SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv")
+
+
+def read_whole(found):
+    """Touch every byte of what a loader returned."""
+    if isinstance(found, dict):
+        return [read_whole(part) for part in found.values()]
+    if isinstance(found, BinaryCodes):
+        return found.bits().sum()
+    if isinstance(found, TieHistogram):
+        return found.counts.sum()
+    return found.tobytes()
+
+
+LOADERS = {
+    "load_array": datasets.load_array,
+    "load_array key": lambda path: datasets.load_array(path, "x"),
+    "load_codes": datasets.load_codes,
+    "load_codes 20": lambda path: datasets.load_codes(path, 20),
+    "load_codes packed": lambda path: datasets.load_codes(path, form="packed"),
+    "load_labels": datasets.load_labels,
+    "load_judgements": datasets.load_judgements,
+    "load_columns": datasets.load_columns,
+    "load_per_query": load_per_query,
+    "BinaryCodes.load": BinaryCodes.load,
+    "TieHistogram.load": TieHistogram.load,
+}
+
+
+def corpus(folder):
+    """Valid files, as (suffix, bytes)."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (9, 20), dtype=np.uint8)
+    logits = rng.standard_normal((9, 20)).astype(np.float32)
+    words = np.array(["cat", "dog", "cow"])
+    rows = np.array([[0, 5, 1], [2, 0, 3]])
+    kinds = [("npy", _npy(array)) for array in (np.packbits(bits, axis=1), logits, words, rows)]
+    for name, thing in (
+        ("npy", BinaryCodes.from_bits(bits)),
+        ("npz", TieHistogram(rng.integers(0, 9, (3, 5, 2)), np.array([0, 1]))),
+    ):
+        thing.save(folder / f"valid.{name}")
+        kinds.append((name, (folder / f"valid.{name}").read_bytes()))
+    kinds += [("npz", _npz(save, x=logits, y=words)) for save in (np.savez, np.savez_compressed)]
+    kinds.append(("safetensors", safetensors_bytes({"x": logits, "y": bits})))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(logits.ravel()), 20)
+    code = pa.array([bytes(row) for row in np.packbits(bits, axis=1)], pa.binary(3))
+    tables = (
+        {"x": lists},
+        {"x": code},
+        {"x": pa.array(["a", "b"]).dictionary_encode(), "y": pa.array([1, None])},
+        {"query": pa.array(range(9)), "AP": pa.array(logits[:, 0])},
+    )
+    kinds += [("parquet", _parquet(columns)) for columns in tables]
+    return [*kinds, ("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n")]
+
+
+def _npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _npz(save, **arrays):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+def _parquet(columns):
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+def damaged(content, rng):
+    """The content after one edit or a few; sometimes none of it is left.
+
+    Most edits keep the length, so that a reader gets past the header before it meets the damage.
+    """
+    if rng.random() < 0.03:
+        return rng.bytes(rng.integers(0, 300))
+    data = bytearray(content)
+    for _ in range(1 if rng.random() < 0.6 else rng.integers(2, 6)):
+        place = int(rng.integers(0, len(data) + 1))
+        if rng.random() < 0.5:  # what matters most is at the ends: headers, footers, directories
+            place = min(place, int(rng.integers(0, 160)))
+            place = len(data) - place if rng.random() < 0.5 else place
+        size = int(rng.integers(1, 9))
+        edit = rng.choice(6, p=[0.06, 0.07, 0.07, 0.2, 0.4, 0.2])
+        if edit == 0:
+            del data[place:]
+        elif edit == 1:
+            del data[place : place + size]
+        elif edit == 2:
+            data[place:place] = rng.bytes(size)
+        elif edit == 3:
+            data[place : place + size] = rng.bytes(size)
+        elif edit == 4 and place < len(data):
+            data[place] ^= 1 << int(rng.integers(0, 8))
+        elif place < len(data):
+            data[place] = int(rng.choice([0, 1, 0x2D, 0x39, 0x7F, 0x80, 0xFF]))
+    return bytes(data)
+
+
+def run_case(folder, files, seed):
+    """Read one damaged file with every loader; the names of those that raised anything else."""
+    rng = np.random.default_rng(seed)
+    suffix, content = files[rng.integers(0, len(files))]
+    if rng.random() < 0.05:
+        suffix = str(rng.choice(SUFFIXES))
+    path = Path(folder) / f"case.{suffix}"
+    path.write_bytes(damaged(content, rng))
+    failed = {}
+    for name, load in LOADERS.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                read_whole(load(path))
+        except InputError as error:
+            if "\n" in str(error):
+                failed[name] = f"more than one line: {error}"
+        except Exception:  # noqa: BLE001 - this is what the fuzzer looks for
+            failed[name] = traceback.format_exc()
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=None)
+    asked = parser.parse_args()
+    end, seed, n_failed = time.monotonic() + asked.seconds, asked.seed, 0
+    with tempfile.TemporaryDirectory() as folder:
+        files = corpus(Path(folder))
+        while time.monotonic() < end and seed - asked.seed != asked.cases:
+            for name, reason in run_case(folder, files, seed).items():
+                n_failed += 1
+                sys.stderr.write(f"seed {seed}, {name}:\n{reason}\n")
+            seed += 1
+    sys.stdout.write(f"{seed - asked.seed} cases, {n_failed} failures\n")
+    sys.exit(n_failed > 0)
+
+
+if __name__ == "__main__":
+    main()

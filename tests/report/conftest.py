@@ -1,0 +1,33 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rankbits import BinaryCodes, affinity
+from rankbits.evaluate._audit import audit
+
+
+@pytest.fixture(scope="session")
+def small():
+    """An audit of small codes with many ties."""
+    rng = np.random.default_rng(3)
+    queries, database = (rng.integers(0, 2, (n, 8)) for n in (9, 60))
+    known = affinity.classes(rng.integers(0, 3, 9), rng.integers(0, 3, 60))
+    codes = BinaryCodes.from_bits(queries), BinaryCodes.from_bits(database)
+    return audit(*codes, known, name="small codes", ks=[5, 20])
+
+
+@pytest.fixture(scope="session")
+def scored(small):
+    """An audit like `small` with a range of AP and some printed values of one's choice."""
+
+    def build(name, worst, expected, best, **printed):
+        rows = tuple(
+            replace(row, value=value, points=100 * (value - expected))
+            for row in small.ap.rows
+            for value in [{"worst": worst, "best": best, **printed}.get(row.key, expected)]
+        )
+        ap = replace(small.ap, worst=worst, expected=expected, best=best, rows=rows)
+        return replace(small, name=name, ap=ap)
+
+    return build
