@@ -313,15 +313,34 @@ inline void each_distance(const Items& items, const uint8_t* query, size_t begin
     }
 }
 
-void count_singly(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, uint32_t* const rows[2]) {
+// Few items: both queries together, an increment each.
+void count_short(const Items& items, const uint8_t* const queries[2], const Range& range, uint32_t* const rows[2]) {
+    const Tables tables(queries[0], queries[1], items.width);
+    alignas(32) uint8_t distance[2][TILE];
+    Idle idle;
+    for (size_t first = range.begin / TILE * TILE; first < range.end; first += TILE) {
+        __m256i sums[2][4];
+        two_distances<0>(items.block + first * 2 * items.width, tables.bytes, 2 * items.width, idle, sums[0], sums[1]);
+        for (size_t q = 0; q < 2; ++q) {
+            for (size_t v = 0; v < 4; ++v) store(distance[q] + 32 * v, sums[q][v]);
+        }
+        const size_t from = range.begin > first ? range.begin - first : 0, to = range.end - first < TILE ? range.end - first : TILE;
+        for (size_t i = from; i < to; ++i) {
+            const uint32_t weight = items.weights ? items.weights[first + i] : 1;
+            rows[0][distance[0][i]] += weight;
+            rows[1][distance[1][i]] += weight;
+        }
+    }
+}
+
+// Codes too long for joint counters.
+void count_long(const Items& items, const uint8_t* const queries[2], const Range& range, uint32_t* const rows[2]) {
     for (int q = 0; q < 2; ++q) {
         uint32_t* const row = rows[q];
-        for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
-            if (items.weights) {
-                each_distance(items, queries[q], range->begin, range->end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
-            } else {
-                each_distance(items, queries[q], range->begin, range->end, [&](size_t, size_t d) { ++row[d]; });
-            }
+        if (items.weights) {
+            each_distance(items, queries[q], range.begin, range.end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
+        } else {
+            each_distance(items, queries[q], range.begin, range.end, [&](size_t, size_t d) { ++row[d]; });
         }
     }
 }
@@ -331,7 +350,9 @@ void count_ranges(const Items& items, const uint8_t* const queries[2], const Ran
     size_t n = 0;
     for (size_t r = 0; r < n_ranges; ++r) n += ranges[r].end - ranges[r].begin;
     if (n < SHORT_RUN || n_bins > MAX_JOINT_BINS) {
-        count_singly(items, queries, ranges, n_ranges, rows);
+        for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
+            (n_bins > MAX_JOINT_BINS ? count_long : count_short)(items, queries, *range, rows);
+        }
     } else if (items.weights) {
         count_jointly<true>(items, queries, ranges, n_ranges, n_bins, scratch.joint, rows);
     } else {

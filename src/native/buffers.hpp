@@ -1,5 +1,6 @@
 // Memory of one worker: aligned, zeroed, and sized so that a block of items stays in the L2 cache.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,11 +26,12 @@ Buffer<T> zeroed(size_t n) {
     return Buffer<T>(static_cast<T*>(memory));
 }
 
-// Items whose layout takes about 256 KB, half of a usual L2: 16,384 of 64 bits.
-inline size_t items_a_block(size_t width) {
-    const size_t fit = (size_t{1} << 17) / width;
-    const size_t rounded = fit / 256 * 256;
-    return rounded < 256 ? 256 : rounded > 65536 ? 65536 : rounded;
+// Items a block: the n there are, cut evenly so that a block's layout takes at most 384 KB of a usual L2: 24,576 items of 64 bits.
+inline size_t items_a_block(size_t width, size_t n) {
+    const size_t fit = std::clamp((size_t{3} << 16) / width, size_t{256}, size_t{1} << 16);
+    const size_t n_blocks = (n + fit - 1) / fit;
+    const size_t even = (n + n_blocks - 1) / n_blocks;
+    return (even + 127) / 128 * 128;
 }
 
 }  // namespace rankbits

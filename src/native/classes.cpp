@@ -53,7 +53,7 @@ struct Worker {
     Worker(size_t n_items, size_t width, size_t bins)
         : block(zeroed<uint8_t>(kernels().block_bytes(n_items, width))),
           joint(zeroed<uint32_t>(kernels().joint_cells(bins))),
-          rows(zeroed<uint32_t>(2 * bins)),
+          rows(zeroed<uint32_t>(5 * bins)),
           weights(zeroed<uint32_t>(n_items + 256)),
           n_bins(bins) {}
 
@@ -64,42 +64,43 @@ struct Worker {
         return weights.get();
     }
 
-    // Adds what rows[q] holds to one level of a query's counts, takes it from another level if asked, and clears it.
-    void flush(int q, int64_t* counts, int add_to, int take_from) {
-        uint32_t* row = rows.get() + static_cast<size_t>(q) * n_bins;
-        for (size_t d = 0; d < n_bins; ++d) {
-            if (add_to >= 0) counts[2 * d + static_cast<size_t>(add_to)] += row[d];
-            if (take_from >= 0) counts[2 * d + static_cast<size_t>(take_from)] -= row[d];
-            row[d] = 0;
+    // One query's row of the level: u32 counters of one block.
+    uint32_t* row(int level, int q) { return rows.get() + static_cast<size_t>(2 * level + q) * n_bins; }
+
+    // Adds both levels of a query to its counts and clears them.
+    void flush(int q, int64_t* counts, size_t n_levels) {
+        uint32_t *other = row(0, q), *own = row(1, q);
+        if (n_levels == 2) {  // the usual case, in a form that compilers turn into vectors
+            for (size_t d = 0; d < n_bins; ++d) {
+                counts[2 * d] += other[d];
+                counts[2 * d + 1] += own[d];
+            }
+        } else {  // only level 0 is ever counted then
+            for (size_t d = 0; d < n_bins; ++d) counts[d * n_levels] += other[d];
         }
+        std::fill_n(other, n_bins, 0u);
+        std::fill_n(own, n_bins, 0u);
     }
 };
 
-// Two queries against one block. A lone query stands in both places; its second row is dropped.
-void count_pair(Worker& worker, const Items& items, const uint8_t* const codes[2], const Run runs[2], bool same_class, bool is_lone,
-                int64_t* const counts[2]) {
+// Two queries against one block: level 0 in rows (0, q), level 1 in rows (1, q).
+void count_pair(Worker& worker, const Items& items, const uint8_t* const codes[2], const Run runs[2], bool same_class) {
     const Kernels& set = kernels();
     const Scratch scratch{worker.joint.get()};
-    uint32_t* const rows[2] = {worker.rows.get(), worker.rows.get() + worker.n_bins};
-    const auto flush = [&](int q, int add_to, int take_from) {
-        const bool drop = q == 1 && is_lone;
-        worker.flush(q, counts[q], drop ? -1 : add_to, drop ? -1 : take_from);
-    };
-    const Run none(std::vector<size_t>{}, -1, 0, 0);
-    const Run& skipped = same_class ? runs[0] : none;
-    set.count_two(items, codes, skipped.begin, skipped.end, worker.n_bins, scratch, rows);
-    flush(0, 0, -1);
-    flush(1, 0, -1);
-    for (int q = 0; q < (same_class ? 1 : 2); ++q) {
-        if (runs[q].begin == runs[q].end) continue;
-        set.count_run(items, codes, runs[q].begin, runs[q].end, worker.n_bins, scratch, rows);
-        if (same_class) {
-            flush(0, 1, -1);
-            flush(1, 1, -1);
-        } else {  // counted under level 0 before
-            flush(q, 1, 0);
-            flush(1 - q, -1, -1);
-        }
+    uint32_t* const others[2] = {worker.row(0, 0), worker.row(0, 1)};
+    uint32_t* const own[2] = {worker.row(1, 0), worker.row(1, 1)};
+    if (same_class) {
+        set.count_two(items, codes, runs[0].begin, runs[0].end, worker.n_bins, scratch, others);
+        set.count_run(items, codes, runs[0].begin, runs[0].end, worker.n_bins, scratch, own);
+        return;
+    }
+    set.count_two(items, codes, 0, 0, worker.n_bins, scratch, others);
+    for (int q = 0; q < 2; ++q) {  // each alone, so in both places; what it counts is no longer of level 0
+        const uint8_t* const twice[2] = {codes[q], codes[q]};
+        uint32_t* const target[2] = {own[q], worker.row(2, 0)};
+        set.count_run(items, twice, runs[q].begin, runs[q].end, worker.n_bins, scratch, target);
+        for (size_t d = 0; d < worker.n_bins; ++d) others[q][d] -= own[q][d];
+        std::fill_n(worker.row(2, 0), worker.n_bins, 0u);
     }
 }
 
@@ -109,7 +110,7 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
                    Workers& workers) {
     const Distinct distinct = compress_if_it_pays(items, item_class, queries, counts.n_bins);
     const int32_t highest = *std::max_element(query_class, query_class + queries.n);
-    const size_t n = distinct.weights.empty() ? items.n : distinct.items.size(), n_block = std::min(items_a_block(items.width), n);
+    const size_t n = distinct.weights.empty() ? items.n : distinct.items.size(), n_block = items_a_block(items.width, n);
     const ByClass sorted(item_class, distinct, n, highest < 0 ? 0 : static_cast<size_t>(highest) + 1);
 
     std::vector<uint32_t> asked(queries.n);
@@ -118,13 +119,14 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
 
     const size_t n_pairs = (queries.n + 1) / 2;
     const size_t by_query = std::min(workers.size(), n_pairs), by_block = std::max<size_t>(1, workers.size() / by_query);
-    const size_t cells = queries.n * counts.n_bins * 2;
+    const size_t row_cells = counts.n_bins * counts.n_levels, cells = queries.n * row_cells;
     std::mutex adding;
 
     return workers.run([&](size_t w) {
         const size_t part = w % by_query, lane = w / by_query;
         if (lane >= by_block) return;
         Worker worker(n_block, items.width, counts.n_bins);
+        const auto dropped = zeroed<int64_t>(row_cells);  // of a lone query's second place
         Buffer<int64_t> own;  // several workers share these queries: each counts for itself and adds at the end
         if (by_block > 1) own = zeroed<int64_t>(cells);
         int64_t* const totals = own ? own.get() : counts.data;
@@ -138,8 +140,9 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
                 const uint32_t q[2] = {asked[2 * pair], asked[is_lone ? 2 * pair : 2 * pair + 1]};
                 const uint8_t* const codes[2] = {queries.data + q[0] * queries.width, queries.data + q[1] * queries.width};
                 const Run runs[2] = {{sorted.starts, query_class[q[0]], first, size}, {sorted.starts, query_class[q[1]], first, size}};
-                int64_t* const rows[2] = {totals + q[0] * counts.n_bins * 2, totals + q[1] * counts.n_bins * 2};
-                count_pair(worker, block, codes, runs, query_class[q[0]] == query_class[q[1]], is_lone, rows);
+                count_pair(worker, block, codes, runs, query_class[q[0]] == query_class[q[1]]);
+                worker.flush(0, totals + q[0] * row_cells, counts.n_levels);
+                worker.flush(1, is_lone ? dropped.get() : totals + q[1] * row_cells, counts.n_levels);
             }
         }
         if (own) {

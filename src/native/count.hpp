@@ -17,7 +17,8 @@ struct Counts {
     size_t n_bins, n_levels;
 };
 
-// Level 1 where the classes are equal, else level 0. Class numbers are below n_queries; a negative one equals nothing.
+// Level 1 where the classes are equal, else level 0. A class number is negative for a class that nothing equals: with such queries,
+// counts may have any number of levels, and all items go to level 0.
 bool count_classes(const Codes& queries, const Codes& items, const int32_t* query_class, const int32_t* item_class, const Counts& counts,
                    Workers& workers);
 

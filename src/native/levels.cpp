@@ -14,7 +14,7 @@ namespace {
 // queries, two at a time; a lone last query comes twice, and its second table is dropped. Tables are added to the counts and cleared.
 template <class Prepare, class Body>
 bool each_block(const Codes& queries, const Codes& items, const Counts& counts, Workers& workers, Prepare prepare, Body body) {
-    const size_t n_block = std::min(items_a_block(items.width), items.n), cells = counts.n_bins * counts.n_levels;
+    const size_t n_block = items_a_block(items.width, items.n), cells = counts.n_bins * counts.n_levels;
     const size_t n_pairs = (queries.n + 1) / 2;
     return workers.run([&](size_t w) {
         const auto block = zeroed<uint8_t>(kernels().block_bytes(n_block, items.width));

@@ -53,7 +53,7 @@ NB_MODULE(_kernels, m) {
                   return count_classes(codes_of(queries), codes_of(items), query_class.data(), item_class.data(), counts_of(counts), workers);
               });
           },
-          nb::arg("queries"), nb::arg("items"), nb::arg("query_class"), nb::arg("item_class"), nb::arg("counts"), nb::arg("n_threads") = 1);
+          nb::arg("queries"), nb::arg("items"), nb::arg("query_class"), nb::arg("item_class"), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
 
     m.def("count_levels",
           [](Matrix queries, Matrix items, In<uint8_t, nb::ndim<2>> levels, Out<int64_t, nb::ndim<3>> counts, size_t n_threads) {
@@ -61,14 +61,14 @@ NB_MODULE(_kernels, m) {
                   return count_levels(codes_of(queries), codes_of(items), levels.data(), false, counts_of(counts), workers);
               });
           },
-          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("counts"), nb::arg("n_threads") = 1);
+          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
     m.def("count_levels",
           [](Matrix queries, Matrix items, In<uint16_t, nb::ndim<2>> levels, Out<int64_t, nb::ndim<3>> counts, size_t n_threads) {
               run(n_threads, [&](Workers& workers) {
                   return count_levels(codes_of(queries), codes_of(items), levels.data(), true, counts_of(counts), workers);
               });
           },
-          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("counts"), nb::arg("n_threads") = 1);
+          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
 
     m.def("count_tags",
           [](Matrix queries, Matrix items, In<int64_t, nb::ndim<1>> starts, In<int32_t, nb::ndim<1>> tags, Matrix rows,
@@ -78,7 +78,7 @@ NB_MODULE(_kernels, m) {
                                     counts_of(counts), workers);
               });
           },
-          nb::arg("queries"), nb::arg("items"), nb::arg("starts"), nb::arg("tags"), nb::arg("rows"), nb::arg("counts"),
+          nb::arg("queries"), nb::arg("items"), nb::arg("starts"), nb::arg("tags"), nb::arg("rows"), nb::arg("counts").noconvert(),
           nb::arg("n_threads") = 1);
 
     m.def("largest_counts",
@@ -87,13 +87,13 @@ NB_MODULE(_kernels, m) {
                   return largest_counts(codes_of(queries), codes_of(codes), n_items.data(), largest.data(), largest.shape(1), workers);
               });
           },
-          nb::arg("queries"), nb::arg("codes"), nb::arg("n_items"), nb::arg("largest"), nb::arg("n_threads") = 1);
+          nb::arg("queries"), nb::arg("codes"), nb::arg("n_items"), nb::arg("largest").noconvert(), nb::arg("n_threads") = 1);
 
     m.def("distances",
           [](Matrix queries, Matrix items, Out<uint16_t, nb::ndim<2>> out, size_t n_threads) {
               run(n_threads, [&](Workers& workers) { return all_distances(codes_of(queries), codes_of(items), out.data(), workers); });
           },
-          nb::arg("queries"), nb::arg("items"), nb::arg("out"), nb::arg("n_threads") = 1);
+          nb::arg("queries"), nb::arg("items"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
 
     const auto free = nb::call_guard<nb::gil_scoped_release>();
     m.def("increments_per_second", &increments_per_second, nb::arg("n_bins"), nb::arg("is_joint"), free);

@@ -144,7 +144,7 @@ def test_skipped_queries_are_a_warning(files):
     done = call(*CODES, *CLASSES)
     assert json.loads(done.stdout)["n_skipped"] == 1
     assert done.stderr == (
-        "warning: 1 queries have nothing relevant and are left out of every mean\n"
+        "warning: 1 of 6 queries have nothing relevant and are left out of every mean\n"
     )
 
 

@@ -104,9 +104,10 @@ def test_the_table_has_a_line_for_each_code(tmp_path):
 
 def test_a_file_in_the_place_of_the_folder_exits_1(tmp_path):
     (tmp_path / "taken").write_text("mine")
-    for out in (tmp_path / "taken", tmp_path / "taken" / "below"):
-        result = call("--out", out)
+    for out, says in (("taken", "--out must name a folder"), ("taken/below", "taken/below")):
+        result = call("--out", tmp_path / out)
         assert (result.exit_code, result.stdout) == (1, "")
+        assert says in result.stderr
         assert result.stderr.count("\n") == 1
     assert (tmp_path / "taken").read_text() == "mine"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from oracles import ranking
@@ -27,6 +27,9 @@ def test_average_precision_is_the_mean_over_tie_orders(ties, k, normalise):
 
 
 @given(tied_cases(max_items=5), CUTOFFS, NORMALISERS)
+@example([[1], [0], [0, 0, 1]], 3, "retrieved")  # best without the positive of the cut tie
+@example([[1], [0], [0, 1, 1, 1]], 4, "retrieved")  # best with the fewest that the cut allows
+@example([[1], [0], [0, 0, 1, 1]], 4, "retrieved")  # worst with one positive of two
 def test_average_precision_bounds_are_the_extremes_over_tie_orders(ties, k, normalise):
     assume(relevant(ties))
     (worst,), (best,) = metrics.average_precision_bounds(histogram_of(ties), k, normalise)

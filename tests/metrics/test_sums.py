@@ -33,7 +33,7 @@ def exact_ramp(N, n):
 @pytest.mark.parametrize(("N", "n"), RUNS + FAR_RUNS + LONG_RUNS)
 def test_span_and_ramp_equal_exact_sums(N, n):
     (spans,), (ramps,) = span_and_ramp(np.array([float(N)]), np.array([float(n)]))
-    assert spans == pytest.approx(exact_span(N, n), rel=1e-13)
+    assert spans == pytest.approx(exact_span(N, n), rel=1e-13, abs=0.0)
     assert ramps == pytest.approx(exact_ramp(N, n), rel=1e-12, abs=1e-13 * spans)
 
 
@@ -41,7 +41,7 @@ def test_span_and_ramp_equal_exact_sums(N, n):
 def test_a_span_splits_anywhere(N, n):
     N, cut, n = float(N), float(n // 3), float(n)
     parts = span(np.array([N, N + cut]), np.array([cut, n - cut])).sum()
-    assert parts == pytest.approx(span(np.array([N]), np.array([n]))[0], rel=1e-13)
+    assert parts == pytest.approx(span(np.array([N]), np.array([n]))[0], rel=1e-13, abs=0.0)
 
 
 @pytest.mark.parametrize("start", [0, 1, 2, 100, 4095, 4096, 5000, 2**20 - 3, 2**20, 10**7, 10**9])
@@ -52,8 +52,8 @@ def test_discount_spans_equal_a_plain_sum(start, n):
         log2 = float(sum(log(2) / log(rank + 1) for rank in ranks))
         rsh = float(sum(log(2) / log(max(rank, 2)) for rank in ranks))
     edges = np.array([start, start + n])
-    assert discount_spans(edges, "log2")[0] == pytest.approx(log2, rel=1e-12)
-    assert discount_spans(edges, "rsh")[0] == pytest.approx(rsh, rel=1e-12)
+    assert discount_spans(edges, "log2")[0] == pytest.approx(log2, rel=1e-12, abs=0.0)
+    assert discount_spans(edges, "rsh")[0] == pytest.approx(rsh, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("stop", [2**21, 10**8, 10**10])
@@ -63,7 +63,9 @@ def test_a_long_run_of_discounts_equals_the_logarithmic_integral(stop):
         low, high = mpf(start) + 1.5, mpf(stop) + 1.5
         slopes = 1 / (low * log(low) ** 2) - 1 / (high * log(high) ** 2)
         wanted = float(log(2) * (li(high) - li(low) - slopes / 24))
-    assert discount_spans(np.array([start, stop]), "log2")[0] == pytest.approx(wanted, rel=1e-14)
+    assert discount_spans(np.array([start, stop]), "log2")[0] == pytest.approx(
+        wanted, rel=1e-14, abs=0.0
+    )
 
 
 @settings(max_examples=30)
@@ -72,4 +74,4 @@ def test_runs_of_discounts_add(edges):
     edges = np.sort(np.array(edges))
     for discount in ("log2", "rsh"):
         whole = discount_spans(edges[[0, -1]], discount)[0]
-        assert discount_spans(edges, discount).sum() == pytest.approx(whole, rel=1e-12)
+        assert discount_spans(edges, discount).sum() == pytest.approx(whole, rel=1e-12, abs=0.0)

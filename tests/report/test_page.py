@@ -1,6 +1,7 @@
 import html
 import re
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -69,17 +70,25 @@ PAGES = {
     "audit": audit_page,
     "comparison": lambda audit: several([replace(audit, name="other"), audit]),
 }
+
+
+@pytest.fixture(scope="session")
+def text_of(small):
+    """Pages of `small`, each made once."""
+    return cache(lambda page: page(small))
+
+
 every_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 
 
 @every_page
-def test_a_page_is_the_same_text_each_time(small, page):
-    assert page(small) == page(small)
+def test_a_page_is_the_same_text_each_time(small, text_of, page):
+    assert page(small) == text_of(page)
 
 
 @every_page
-def test_a_page_loads_nothing_and_runs_nothing(small, page):
-    text = page(small)
+def test_a_page_loads_nothing_and_runs_nothing(text_of, page):
+    text = text_of(page)
     found = Page(text)
     assert found.open == []
     assert all(target.startswith("#") for target in found.loads)
@@ -90,15 +99,15 @@ def test_a_page_loads_nothing_and_runs_nothing(small, page):
 
 
 @every_page
-def test_ids_are_unique_and_every_link_within_the_page_has_its_end(small, page):
-    found = Page(page(small))
+def test_ids_are_unique_and_every_link_within_the_page_has_its_end(text_of, page):
+    found = Page(text_of(page))
     assert len(found.ids) == len(set(found.ids))
     assert {target[1:] for target in found.loads} <= set(found.ids)
 
 
 @every_page
-def test_every_number_of_the_audit_is_on_the_page(small, page):
-    text = Page(page(small)).text
+def test_every_number_of_the_audit_is_on_the_page(small, text_of, page):
+    text = Page(text_of(page)).text
     wanted = [f"{metric.expected:.4f}" for metric in (small.ap, small.ndcg)]
     for row in small.ap.rows + small.ndcg.rows:
         wanted += [row.title, row.who, f"{row.value:.4f}", signed(row.points)]
@@ -114,6 +123,22 @@ def test_every_number_of_the_audit_is_on_the_page(small, page):
 
 
 @every_page
+def test_a_row_of_the_table_has_both_metrics_in_their_columns(small, text_of, page):
+    text = html.unescape(text_of(page))
+    ndcg = {row.key: row for row in small.ndcg.rows}
+    for row in small.ap.rows:
+        line = text[text.index(f"<tr><th>{row.title}<") :]
+        shown = [
+            re.sub(r"<small>.*?</small>", "", cell)
+            for cell in re.findall(r"<td>(.*?)</td>", line[: line.index("</tr>")], re.DOTALL)
+        ]
+        mine = [f"{row.value:.4f}", signed(row.points), f"{row.largest_points:.2f}"]
+        other = ndcg.get(row.key)
+        theirs = [f"{other.value:.4f}", signed(other.points)] if other else ["–", "–"]
+        assert shown == mine + theirs
+
+
+@every_page
 def test_names_cannot_break_out_of_their_place(small, page):
     name = "<script>alert(1)</script>\"'&amp; {{ 7 * 7 }} <b>\x00\x07"
     text = page(replace(small, name=name))
@@ -125,8 +150,8 @@ def test_names_cannot_break_out_of_their_place(small, page):
     assert Page(text).open == []
 
 
-def test_the_headline_is_the_heading(small):
-    text = audit_page(small)
+def test_the_headline_is_the_heading(small, text_of):
+    text = text_of(audit_page)
     heading = re.sub(r"</?b>", "", re.search("<h1>(.*?)</h1>", text)[1])
     assert html.unescape(heading) == headline(small)
     assert re.search(rf"<b>{small.ap.expected:.3f}</b>", text)
@@ -141,8 +166,8 @@ def test_a_comparison_shows_every_score_and_the_chosen_detail(scored):
     assert "“first” beats “second” by 1.00 points" in found
 
 
-def test_skipped_queries_are_shown_only_where_there_are_some(small):
-    assert "skipped" not in Page(audit_page(small)).text
+def test_skipped_queries_are_shown_only_where_there_are_some(small, text_of):
+    assert "skipped" not in Page(text_of(audit_page)).text
     assert "17 queries skipped" in reverse_facts(audit_page(replace(small, n_skipped=17)))
 
 
@@ -151,8 +176,8 @@ def reverse_facts(text):
     return " ".join(f"{b} {a}" for a, b in re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", text))
 
 
-def test_without_cutoffs_the_page_leaves_their_table_out(small):
-    assert "AP at k" in audit_page(small)
+def test_without_cutoffs_the_page_leaves_their_table_out(small, text_of):
+    assert "AP at k" in text_of(audit_page)
     assert "AP at k" not in audit_page(replace(small, cutoffs=()))
 
 

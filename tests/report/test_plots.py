@@ -127,6 +127,10 @@ def test_names_are_text_and_nothing_else(scored):
     assert plain(name, 30) in ElementTree.fromstring(svg).attrib["aria-label"]
 
 
+def test_dollars_are_no_mathematics(scored):
+    assert "$\\frac{1}{2}$" in texts(range_plot([scored("$\\frac{1}{2}$", 0.2, 0.3, 0.4)]))
+
+
 def test_codes_whose_ranking_has_no_range_can_be_drawn(scored):
     flat = scored("flat", 0.5, 0.5, 0.5)
     assert "0.500" in texts(range_plot([flat]))

@@ -22,7 +22,7 @@ def test_the_headline_of_a_narrow_range_has_the_digits_to_show_it(scored):
 def test_the_headline_without_a_range_says_so(scored):
     text = _words.headline(scored("x", 0.5, 0.5, 0.5))
     assert "0.500" in text
-    assert "all agree" in text
+    assert "No order" in text
 
 
 def test_what_tools_print_names_the_farthest_and_leaves_the_bounds_out(scored):

@@ -63,7 +63,7 @@ def threads(wanted: int | None) -> int:
     asked = os.environ.get("RANKBITS_NUM_THREADS", "")
     if not asked:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if not asked.isdigit() or not 1 <= int(asked) <= 1024:
+    if not asked.isdecimal() or not 1 <= int(asked) <= 1024:
         raise InputError(f"RANKBITS_NUM_THREADS must be a number from 1 to 1024, got {asked!r}")
     return int(asked)
 

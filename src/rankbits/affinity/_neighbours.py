@@ -9,7 +9,7 @@ from rankbits.affinity._base import Affinity, levels_with_zero
 from rankbits.errors import InputError
 
 _SAMPLE = 2048
-_RECHECK_CELLS = 1 << 18
+_BLOCK_CELLS = 1 << 17
 _ROUNDING = 1e-12  # relative to the squared norms; a product of 10^4 terms stays within it
 
 
@@ -31,9 +31,13 @@ class Neighbours(Affinity):
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         mine, theirs = self.query_x[queries], self.database_x[items]
-        squares = _square_distances(mine, theirs, recheck=self._thresholds**2)
-        distances = np.sqrt(squares, out=squares)
-        found: np.ndarray = self._found[np.searchsorted(self._thresholds, distances, side="left")]
+        found = np.empty((len(mine), len(theirs)), self.index_dtype)
+        step = max(1, _BLOCK_CELLS // max(len(mine), mine.shape[1]))  # its doubles take some MB
+        for start in range(0, len(theirs), step):
+            part = slice(start, start + step)
+            squares = _square_distances(mine, theirs[part], recheck=self._thresholds**2)
+            distances = np.sqrt(squares, out=squares)
+            found[:, part] = self._found[np.searchsorted(self._thresholds, distances, side="left")]
         return found
 
 
@@ -119,7 +123,7 @@ def _square_distances(a: np.ndarray, b: np.ndarray, recheck: np.ndarray) -> np.n
     a, b = np.asarray(a, float), np.asarray(b, float)
     norms = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None]
     squares: np.ndarray = norms - 2.0 * (a @ b.T)
-    step = max(1, _RECHECK_CELLS // a.shape[1])
+    step = max(1, _BLOCK_CELLS // a.shape[1])
     for threshold in recheck:
         pairs = np.argwhere(np.abs(squares - threshold) <= _ROUNDING * norms)
         for start in range(0, len(pairs), step):

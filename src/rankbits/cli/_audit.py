@@ -112,15 +112,19 @@ def _write_page(found: Audit, path: str | None) -> None:
 
 def _print(found: Audit, output: str) -> None:
     if found.n_skipped:
-        warn(f"{found.n_skipped} queries have nothing relevant and are left out of every mean")
+        total = found.n_queries + found.n_skipped
+        warn(
+            f"{found.n_skipped} of {total} queries have nothing relevant and are left out of "
+            "every mean"
+        )
     if output == "json":
         print_json(found.to_dict())
         return
     from rich.markup import escape
 
     title = (
-        f"{escape(found.name)}: {found.n_queries} queries, {found.n_items} items, {found.n_bits} bits; "
-        "points are 100 times the difference from the exact score"
+        f"{escape(found.name)}: {found.n_queries} queries, {found.n_items} items, "
+        f"{found.n_bits} bits; points are 100 times the difference from the exact score"
     )
     print_table(title, ("ties broken how", "AP", "points", "nDCG", "points"), _score_rows(found))
     if found.cutoffs:

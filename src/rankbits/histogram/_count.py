@@ -105,14 +105,12 @@ def _judgements(
     counts: np.ndarray,
     n_threads: int,
 ) -> Iterator[int]:
-    every = np.zeros((*counts.shape[:2], 2), np.int64)  # the kernel has two levels, all falls on 0
-    nobody = np.full(len(queries), -2, np.int32)
+    nobody = np.full(len(queries), -2, np.int32)  # of no item's class: all items fall on level 0
     for items in _slices(len(database), _ITEMS):
         block = database.packed[items]
         ids = np.full(len(block), -1, np.int32)
-        _native.count_classes(queries.packed, block, nobody, ids, every, n_threads=n_threads)
+        _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
         yield len(queries) * items.stop
-    counts[:, :, 0] += every[:, :, 0]
     for rows in _slices(len(affinity.queries), _ITEMS):
         asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
         distance = _pair_distances(queries, asked, database, found)
@@ -130,7 +128,7 @@ def _tags(
     asked, wanted = np.nonzero(affinity.query_tags)
     starts = np.searchsorted(asked, np.arange(len(queries) + 1)).astype(np.int64)
     wanted = wanted.astype(np.int32)
-    size = max(1 << 10, _TAG_CELLS // affinity.query_tags.shape[1])
+    size = max(1 << 8, _TAG_CELLS // affinity.query_tags.shape[1])
     for items in _slices(len(database), size):
         _native.count_tags(
             queries.packed,

@@ -12,7 +12,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.histogram._largest import distinct_codes
+from rankbits.histogram import distinct_codes
 
 _CELLS = 1 << 20  # bits unpacked at once, as doubles
 

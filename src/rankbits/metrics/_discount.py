@@ -70,10 +70,10 @@ def _integrated(start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """Sum of 1 / log2(t) over start < t <= stop, where start >= 2^20.
 
     The midpoint rule read backwards: the integral from start + 1/2 to stop + 1/2, by ten Gauss
-    nodes for each doubling, less the change of slope / 24; what is left out is below 1e-24.
+    nodes for each doubling. At such ranks the rule's own error is below 1e-14 of the sum.
     """
     low, end = start + 0.5, stop + 0.5
-    total: np.ndarray = -(_slope(end) - _slope(low)) / 24.0
+    total = np.zeros(low.shape)
     while True:
         high = np.minimum(end, 2.0 * low)
         half, middle = 0.5 * (high - low), 0.5 * (high + low)
@@ -82,9 +82,3 @@ def _integrated(start: np.ndarray, stop: np.ndarray) -> np.ndarray:
         if (high >= end).all():
             return total
         low = high
-
-
-def _slope(t: np.ndarray) -> np.ndarray:
-    """Derivative of 1 / log2(t)."""
-    slope: np.ndarray = -np.log(2.0) / (t * np.square(np.log(t)))
-    return slope

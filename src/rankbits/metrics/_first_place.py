@@ -57,7 +57,7 @@ def _tail(n: np.ndarray, p: np.ndarray, N: np.ndarray, weight: np.ndarray) -> np
     open_ = np.arange(len(n))
     while open_.size:
         start = low[open_]
-        high = np.minimum(start + np.minimum(start, 4.0 * n[open_] / p[open_]), end[open_])
+        high = np.minimum(2.0 * start, end[open_])
         half, middle = 0.5 * (high - start), 0.5 * (high + start)
         x = middle[:, None] + half[:, None] * _NODES
         relative = _relative(n[open_], p[open_], x)

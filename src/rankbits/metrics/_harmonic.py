@@ -60,5 +60,5 @@ def _excess(x: np.ndarray, log: np.ndarray) -> np.ndarray:
     """Excess x - log(1 + x) for x >= 0, given that logarithm; no cancellation where x is small."""
     r = x / (2.0 + x)
     z = r * r
-    series = x * r - 2.0 * r * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * (1 / 11)))))
+    series = x * r - 2.0 * r * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9))))
     return np.where(x < _SHORT, series, x - log)

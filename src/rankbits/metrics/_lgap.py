@@ -15,7 +15,7 @@ from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes, hamming_distances
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram, count_ties, largest_codes
-from rankbits.histogram._largest import distinct_codes
+from rankbits.histogram import distinct_codes
 from rankbits.metrics._ties import divide, ties_of
 
 _CELLS = 1 << 22

@@ -80,7 +80,6 @@ def draw(
 def _for_pages(svg: str, name: str, description: str) -> str:
     """Drop the XML prologue, make ids unique, turn colours into variables, add the description."""
     svg = svg[svg.index("<svg") :].strip()
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'href="#|url\(#', lambda found: f"{found[0]}{name}-", svg)
     for token, colour in COLOURS.items():

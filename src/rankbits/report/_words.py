@@ -75,7 +75,7 @@ def headline(audit: Audit) -> str:
     places = decimals(ap.worst, ap.best)
     exact, low, high = (f"{value:.{places}f}" for value in (ap.expected, ap.worst, ap.best))
     if ap.worst == ap.best:
-        return f"These codes score AP {exact}. No relevant item is tied with another, so all agree."
+        return f"These codes score AP {exact}. No order of the tied items can change that."
     return (
         f"These codes score AP {exact}. Depending on how ties are broken, "
         f"a tool may print anything from {low} to {high}."
@@ -132,4 +132,4 @@ def reversal(audits: Sequence[Audit]) -> str:
         f"{LABELS[key]} prints {mine[key]:.4f} for the first and {theirs[key]:.4f} for the second"
         for key in wrong
     )
-    return f"That is enough to turn their order round: {listed}."
+    return f"How a tool treats ties is enough to turn their order round: {listed}."
