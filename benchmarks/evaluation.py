@@ -1,7 +1,8 @@
 """Speed of tie-aware evaluation against what people use, and against this machine's own bounds.
 
-Contenders of one case take turns in one process, one thread each unless said; the best of several rounds
-counts. A contender that is slow runs on a few of the queries; rates are (query, item) pairs a second.
+Contenders of one case take turns in one process, one thread each unless said; the best of several
+rounds counts. A contender that is slow runs on a few of the queries; rates are (query, item) pairs a
+second.
 
     python benchmarks/evaluation.py [--rounds 5] [--sizes 59000 1000000] [--json out/bench.json]
 """
@@ -180,7 +181,8 @@ def show_case(row: dict[str, object]) -> None:
     print(
         f"{row['items']:>9,} {row['bits']:>4} {row['kind']:>11} {row['labels']:>4}  "
         f"{ours / GIGA:6.2f} {numpy_rate / GIGA:8.4f} {ours / numpy_rate:6.0f}× {torch_ratio} "
-        f"{bound / GIGA:6.2f} {100 * ours / bound:5.0f} % {row['rankbits, 2 threads'] / ours:5.2f}×",
+        f"{bound / GIGA:6.2f} {100 * ours / bound:5.0f} % "
+        f"{row['rankbits, 2 threads'] / ours:5.2f}×",
         flush=True,
     )
 
@@ -203,11 +205,11 @@ def main() -> None:
         + f"; popcount of 64 bits {_kernels.popcounts_per_second() / GIGA:.2f} Gp/s"
     )
     print(
-        f"{N_QUERIES} queries; Gp/s; the bound is one increment a pair (multi-label) or one for two "
-        "pairs (classes); few codes: items share 5,000 codes"
+        f"{N_QUERIES} queries; Gp/s; the bound is one increment a pair (multi-label), one for two "
+        "(classes); few codes: items share 5,000 codes"
     )
     print(
-        "    items bits        kind labels  ours    numpy   ratio   torch  bound  of bound  2 threads"
+        "    items bits        kind labels  ours    numpy   ratio   torch  bound of bound 2 threads"
     )
     rows = []
     for n in options.sizes:

@@ -11,14 +11,20 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 namespace rankbits {
 namespace {
 
+// The loops below are one loop in many pieces: left to itself, the compiler may cut it into calls.
+#define RANKBITS_INLINE inline __attribute__((always_inline))
+
 constexpr size_t TILE = 128;
 constexpr size_t MAX_NIBBLES = 1024;   // 4,096 bits
 constexpr size_t MAX_JOINT_BINS = 136; // 128 bits, or 64 bits with two levels: counters of more bins would leave the L1 cache
-constexpr size_t SHORT_RUN = 1024;     // fewer items than this do not pay for clearing the joint counters
+constexpr size_t MAX_TRIPLE_BINS = 33; // 32 bits: three queries share a counter, of which the busy ones still fit
+constexpr size_t SHORT_RUN = 1024;     // fewer items than this do not pay for clearing the joint counters of two queries,
+constexpr size_t LONG_RUN = 12288;     // fewer than this not for clearing those of three
 
 size_t tiles_of(size_t n) { return (n + TILE - 1) / TILE; }
 
@@ -26,10 +32,15 @@ size_t block_bytes(size_t n, size_t width) { return tiles_of(n) * TILE * 2 * wid
 
 size_t stride_of(size_t n_bins) { return (n_bins + 7) / 8 * 8; }
 
-size_t joint_cells(size_t n_bins) { return n_bins <= MAX_JOINT_BINS ? n_bins * stride_of(n_bins) + 8 : 0; }
+size_t group_size(size_t n_bins) { return n_bins <= MAX_TRIPLE_BINS ? 3 : 2; }
+
+size_t joint_cells(size_t n_bins) {
+    if (n_bins > MAX_JOINT_BINS) return 0;
+    return (n_bins <= MAX_TRIPLE_BINS ? n_bins * n_bins : n_bins) * stride_of(n_bins) + 8;
+}
 
 // Up to 8 bytes of a code, the rest zero.
-inline __m128i eight_bytes(const uint8_t* code, size_t n) {
+RANKBITS_INLINE __m128i eight_bytes(const uint8_t* code, size_t n) {
     if (n >= 8) return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(code));
     uint64_t word = 0;
     if (n == 4) {
@@ -42,7 +53,7 @@ inline __m128i eight_bytes(const uint8_t* code, size_t n) {
 
 // 16 items by 8 bytes, turned into 8 columns of 16 bytes: interleaving the halves of a table moves the top bit of every place to the
 // bottom, and four such moves take the four bits of the item number behind the three of the byte number.
-inline void transpose(__m128i rows[8]) {
+RANKBITS_INLINE void transpose(__m128i rows[8]) {
     for (int round = 0; round < 4; ++round) {
         __m128i next[8];
         for (int i = 0; i < 4; ++i) {
@@ -54,7 +65,7 @@ inline void transpose(__m128i rows[8]) {
 }
 
 // Planes of bytes [8 group, 8 group + 8) of 16 items whose codes begin at code[0..15].
-inline void lay_out_group(const uint8_t* const code[16], size_t group, size_t width, uint8_t* planes) {
+RANKBITS_INLINE void lay_out_group(const uint8_t* const code[16], size_t group, size_t width, uint8_t* planes) {
     const size_t n = width - 8 * group < 8 ? width - 8 * group : 8;
     __m128i rows[8];
     for (size_t i = 0; i < 8; ++i) {
@@ -81,8 +92,8 @@ void lay_out(const uint8_t* codes, const uint32_t* order, size_t n, size_t width
     }
 }
 
-inline __m256i load(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
-inline void store(void* p, __m256i value) { _mm256_store_si256(static_cast<__m256i*>(p), value); }
+RANKBITS_INLINE __m256i load(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
+RANKBITS_INLINE void store(void* p, __m256i value) { _mm256_store_si256(static_cast<__m256i*>(p), value); }
 
 // [nibble][32 bytes]: entry x holds in its low half the bits in which x differs from the first query's nibble, in its high half
 // those in which it differs from the second's.
@@ -114,7 +125,7 @@ struct Pending {
         for (size_t i = 0; i < TILE; ++i) index[i] = trash;
     }
 
-    inline void four(size_t i) {
+    RANKBITS_INLINE void four(size_t i) {
         uint64_t four_of_them;
         std::memcpy(&four_of_them, index + i, 8);
         add(static_cast<uint16_t>(four_of_them), i);
@@ -123,23 +134,40 @@ struct Pending {
         add(four_of_them >> 48, i + 3);
     }
 
-    inline void add(size_t counter, size_t i) { counters[counter] += IsWeighted ? weights[i] : 1; }
+    RANKBITS_INLINE void add(size_t counter, size_t i) { counters[counter] += IsWeighted ? weights[i] : 1; }
 
-    // The share of nibble k of n; N is n where it is known when compiling.
-    template <size_t N>
-    inline void share(size_t k, size_t n) {
-        if constexpr (N && 32 % N == 0) {
-#pragma GCC unroll 32
-            for (size_t quad = 0; quad < 32 / N; ++quad) four(4 * (k * (32 / N) + quad));
+    // Does quads [from, from + n) in S slots, of which this is the s-th: evenly, or in the first ones where they do not divide.
+    template <size_t S, size_t N_QUADS = 32, size_t FROM = 0>
+    RANKBITS_INLINE void slot(size_t s, size_t n_slots) {
+        if constexpr (S == 0) {
+            for (size_t quad = s * N_QUADS / n_slots; quad < (s + 1) * N_QUADS / n_slots; ++quad) four(4 * (FROM + quad));
+        } else if constexpr (S == 2 * N_QUADS) {
+            if (s % 2) four(4 * (FROM + s / 2));
         } else {
-            for (size_t quad = k * 32 / n; quad < (k + 1) * 32 / n; ++quad) four(4 * quad);
+            constexpr size_t EACH = quads_a_slot(S, N_QUADS);
+            if constexpr (S * EACH > N_QUADS) {
+                if (s * EACH >= N_QUADS) return;
+            }
+#pragma GCC unroll 32
+            for (size_t quad = 0; quad < EACH; ++quad) four(4 * (FROM + s * EACH + quad));
         }
     }
+
+    static constexpr size_t quads_a_slot(size_t n_slots, size_t n_quads) {  // enough of them, and a divisor of n_quads
+        size_t each = (n_quads + n_slots - 1) / n_slots;
+        while (n_quads % each) ++each;
+        return each;
+    }
+};
+
+struct Idle {  // nothing pending
+    template <size_t S>
+    RANKBITS_INLINE void slot(size_t, size_t) {}
 };
 
 // Distances of a tile to both queries, as bytes: at most 252 bits. N is the number of nibbles, 0 if only known at run time.
 template <size_t N, class Work>
-inline void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4], __m256i second[4]) {
+RANKBITS_INLINE void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4], __m256i second[4]) {
     const size_t n = N ? N : n_nibbles;
     const __m256i low = _mm256_set1_epi8(15);
     for (int v = 0; v < 4; ++v) first[v] = second[v] = _mm256_setzero_si256();
@@ -152,15 +180,14 @@ inline void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n
             const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(one, load(at)), _mm256_shuffle_epi8(two, load(at + TILE)));
             first[v] = _mm256_add_epi8(first[v], _mm256_and_si256(sum, low));
             second[v] = _mm256_add_epi8(second[v], _mm256_and_si256(_mm256_srli_epi16(sum, 4), low));
-            if (v == 1) work.template share<N>(k, n);
+            work.template slot<2 * N>(2 * k + v, 2 * n);
         }
-        work.template share<N>(k + 1, n);
     }
 }
 
 // The same for one query, whose partial distances fill the low half bytes.
 template <size_t N, class Work>
-inline void one_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i sums[4]) {
+RANKBITS_INLINE void one_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i sums[4]) {
     const size_t n = N ? N : n_nibbles;
     for (size_t v = 0; v < 4; ++v) sums[v] = _mm256_setzero_si256();
 #pragma GCC unroll 2
@@ -168,18 +195,18 @@ inline void one_distance(const uint8_t* planes, const uint8_t* tables, size_t n_
         const __m256i table = load(tables + 32 * k);
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; ++v) sums[v] = _mm256_add_epi8(sums[v], _mm256_shuffle_epi8(table, load(planes + k * TILE + 32 * v)));
-        work.template share<N>(k, n);
+        work.template slot<N>(k, n);
     }
 }
 
 // Stores 32 numbers of 16 bits in item order; unpacking had left them in order within lanes only.
-inline void store_words(uint16_t* out, __m256i low, __m256i high) {
+RANKBITS_INLINE void store_words(uint16_t* out, __m256i low, __m256i high) {
     store(out, _mm256_permute2x128_si256(low, high, 0x20));
     store(out + 16, _mm256_permute2x128_si256(low, high, 0x31));
 }
 
 // index = first + second * stride, byte by byte.
-inline void joint_index(const __m256i first[4], const __m256i second[4], size_t stride, uint16_t* index) {
+RANKBITS_INLINE void joint_index(const __m256i first[4], const __m256i second[4], size_t stride, uint16_t* index) {
     const __m256i factor = _mm256_set1_epi16(static_cast<short>(stride));
     const __m256i weights = _mm256_set1_epi16(static_cast<short>(1 | stride << 8));
     for (size_t v = 0; v < 4; ++v) {
@@ -197,7 +224,7 @@ inline void joint_index(const __m256i first[4], const __m256i second[4], size_t 
 }
 
 // index = distance * n_levels + level.
-inline void level_index(const __m256i distance[4], const uint8_t* levels, size_t n_levels, uint16_t* index) {
+RANKBITS_INLINE void level_index(const __m256i distance[4], const uint8_t* levels, size_t n_levels, uint16_t* index) {
     const __m256i zero = _mm256_setzero_si256(), factor = _mm256_set1_epi16(static_cast<short>(n_levels));
     for (size_t v = 0; v < 4; ++v) {
         const __m256i level = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(levels + 32 * v));
@@ -208,20 +235,16 @@ inline void level_index(const __m256i distance[4], const uint8_t* levels, size_t
 }
 
 // Sends items of tile `first` that lie outside [begin, end) to a counter that nobody reads.
-inline void drop_outside(size_t first, size_t begin, size_t end, uint16_t trash, uint16_t* index) {
+RANKBITS_INLINE void drop_outside(size_t first, size_t begin, size_t end, uint16_t trash, uint16_t* index) {
     for (size_t i = 0; first + i < begin && i < TILE; ++i) index[i] = trash;
     for (size_t i = end > first ? end - first : 0; i < TILE; ++i) index[i] = trash;
 }
 
 constexpr uint32_t NO_WEIGHTS[TILE] = {};
 
-struct Range {
-    size_t begin, end;
-};
-
 // Counts the ranges tile by tile. find(planes, pending, tile) is to compute a tile's indices, doing what is pending meanwhile.
 template <bool IsWeighted, class Find>
-inline void count_tiles(const Items& items, const Range* ranges, size_t n_ranges, uint32_t* counters, size_t trash, Find find) {
+RANKBITS_INLINE void count_tiles(const Items& items, const Range* ranges, size_t n_ranges, uint32_t* counters, size_t trash, Find find) {
     const size_t tile_bytes = TILE * 2 * items.width;
     Pending<IsWeighted> pending(counters, static_cast<uint16_t>(trash), NO_WEIGHTS);
     for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
@@ -236,12 +259,15 @@ inline void count_tiles(const Items& items, const Range* ranges, size_t n_ranges
 
 // Calls body with the number of nibbles as a constant for the usual code lengths, else with 0.
 template <class Body>
-inline void for_nibbles(size_t width, Body body) {
+RANKBITS_INLINE void for_nibbles(size_t width, Body body) {
     switch (width) {
         case 1: return body.template operator()<2>();
         case 2: return body.template operator()<4>();
+        case 3: return body.template operator()<6>();
         case 4: return body.template operator()<8>();
+        case 6: return body.template operator()<12>();
         case 8: return body.template operator()<16>();
+        case 12: return body.template operator()<24>();
         case 16: return body.template operator()<32>();
         default: return body.template operator()<0>();
     }
@@ -266,12 +292,12 @@ void fold(uint32_t* __restrict joint, size_t n_bins, uint32_t* const rows[2]) {
 }
 
 template <bool IsWeighted>
-void count_jointly(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, size_t n_bins,
-                   uint32_t* joint, uint32_t* const rows[2]) {
-    const Tables tables(queries[0], queries[1], items.width);
+void count_pair(const Items& items, const uint8_t* first_query, const uint8_t* second_query, const Range* ranges, size_t n_ranges,
+                size_t n_bins, uint32_t* joint, uint32_t* const rows[2]) {
+    const Tables tables(first_query, second_query, items.width);
     const size_t stride = stride_of(n_bins);
     for_nibbles(items.width, [&]<size_t N>() {
-        count_tiles<IsWeighted>(items, ranges, n_ranges, joint, n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t) {
+        count_tiles<IsWeighted>(items, ranges, n_ranges, joint, n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t) __attribute__((always_inline)) {
             __m256i first[4], second[4];
             two_distances<N>(planes, tables.bytes, 2 * items.width, pending, first, second);
             joint_index(first, second, stride, pending.index);
@@ -280,13 +306,76 @@ void count_jointly(const Items& items, const uint8_t* const queries[2], const Ra
     fold(joint, n_bins, rows);
 }
 
-struct Idle {  // nothing pending
-    template <size_t N>
-    inline void share(size_t, size_t) {}
+// Does N_QUADS of what is pending, from the given one on.
+template <class Pending, size_t N_QUADS, size_t FROM>
+struct Part {
+    Pending& pending;
+
+    template <size_t S>
+    RANKBITS_INLINE void slot(size_t s, size_t n_slots) {
+        pending.template slot<S, N_QUADS, FROM>(s, n_slots);
+    }
 };
 
+// Adds the joint counters of three queries to their rows and clears them; most lines have only zeros.
+void fold_three(uint32_t* joint, size_t n_bins, uint32_t* const rows[3]) {
+    const size_t stride = stride_of(n_bins);
+    __m256i columns[(MAX_TRIPLE_BINS + 7) / 8];
+    for (__m256i& column : columns) column = _mm256_setzero_si256();
+    for (size_t third = 0; third < n_bins; ++third) {
+        uint32_t plane = 0;
+        for (size_t second = 0; second < n_bins; ++second) {
+            uint32_t* line = joint + (third * n_bins + second) * stride;
+            __m256i sum = _mm256_setzero_si256();
+            for (size_t v = 0; 8 * v < stride; ++v) sum = _mm256_add_epi32(sum, load(line + 8 * v));
+            if (_mm256_testz_si256(sum, sum)) continue;
+            for (size_t v = 0; 8 * v < stride; ++v) {
+                columns[v] = _mm256_add_epi32(columns[v], load(line + 8 * v));
+                store(line + 8 * v, _mm256_setzero_si256());
+            }
+            alignas(32) uint32_t eight[8];
+            store(eight, sum);
+            uint32_t total = 0;
+            for (uint32_t one : eight) total += one;
+            rows[1][second] += total;
+            plane += total;
+        }
+        rows[2][third] += plane;
+    }
+    joint[n_bins * n_bins * stride] = 0;
+    alignas(32) uint32_t column[(MAX_TRIPLE_BINS + 7) / 8 * 8] = {};
+    for (size_t v = 0; 8 * v < stride; ++v) store(column + 8 * v, columns[v]);
+    for (size_t first = 0; first < n_bins; ++first) rows[0][first] += column[first];
+}
+
+template <bool IsWeighted>
+void count_triple(const Items& items, const uint8_t* const queries[3], const Range* ranges, size_t n_ranges, size_t n_bins,
+                  uint32_t* joint, uint32_t* const rows[3]) {
+    const Tables two(queries[0], queries[1], items.width), one(queries[2], nullptr, items.width);
+    const size_t stride = stride_of(n_bins), plane = n_bins * stride;
+    const __m256i factor = _mm256_set1_epi16(static_cast<short>(plane)), zero = _mm256_setzero_si256();
+    const __m256i weights = _mm256_set1_epi16(static_cast<short>(1 | stride << 8));
+    for_nibbles(items.width, [&]<size_t N>() {
+        count_tiles<IsWeighted>(items, ranges, n_ranges, joint, n_bins * plane, [&](const uint8_t* planes, auto& pending, size_t) __attribute__((always_inline)) {
+            using Work = std::remove_reference_t<decltype(pending)>;
+            Part<Work, 24, 0> most{pending};
+            Part<Work, 8, 24> rest{pending};
+            __m256i first[4], second[4], third[4];
+            two_distances<N>(planes, two.bytes, 2 * items.width, most, first, second);
+            one_distance<N>(planes, one.bytes, 2 * items.width, rest, third);
+            for (size_t v = 0; v < 4; ++v) {
+                const __m256i low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(first[v], second[v]), weights);
+                const __m256i high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(first[v], second[v]), weights);
+                store_words(pending.index + 32 * v, _mm256_add_epi16(low, _mm256_mullo_epi16(_mm256_unpacklo_epi8(third[v], zero), factor)),
+                            _mm256_add_epi16(high, _mm256_mullo_epi16(_mm256_unpackhi_epi8(third[v], zero), factor)));
+            }
+        });
+    });
+    fold_three(joint, n_bins, rows);
+}
+
 // Distances of a tile to one query of any length: bytes over at most 62 nibbles, gathered in words.
-inline void long_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, uint16_t* distance) {
+RANKBITS_INLINE void long_distance(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, uint16_t* distance) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i sums[4], low[4], high[4];
     for (size_t v = 0; v < 4; ++v) low[v] = high[v] = zero;
@@ -303,7 +392,7 @@ inline void long_distance(const uint8_t* planes, const uint8_t* tables, size_t n
 
 // Calls body(item, distance) for items [begin, end): for short runs, long codes and very many levels.
 template <class Body>
-inline void each_distance(const Items& items, const uint8_t* query, size_t begin, size_t end, Body body) {
+RANKBITS_INLINE void each_distance(const Items& items, const uint8_t* query, size_t begin, size_t end, Body body) {
     const Tables tables(query, nullptr, items.width);
     alignas(32) uint16_t distance[TILE];
     for (size_t first = begin / TILE * TILE; first < end; first += TILE) {
@@ -313,7 +402,7 @@ inline void each_distance(const Items& items, const uint8_t* query, size_t begin
     }
 }
 
-// Few items: both queries together, an increment each.
+// Few items: two queries together, an increment each.
 void count_short(const Items& items, const uint8_t* const queries[2], const Range& range, uint32_t* const rows[2]) {
     const Tables tables(queries[0], queries[1], items.width);
     alignas(32) uint8_t distance[2][TILE];
@@ -334,42 +423,39 @@ void count_short(const Items& items, const uint8_t* const queries[2], const Rang
 }
 
 // Codes too long for joint counters.
-void count_long(const Items& items, const uint8_t* const queries[2], const Range& range, uint32_t* const rows[2]) {
-    for (int q = 0; q < 2; ++q) {
-        uint32_t* const row = rows[q];
-        if (items.weights) {
-            each_distance(items, queries[q], range.begin, range.end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
-        } else {
-            each_distance(items, queries[q], range.begin, range.end, [&](size_t, size_t d) { ++row[d]; });
-        }
+void count_long(const Items& items, const uint8_t* query, const Range& range, uint32_t* row) {
+    if (items.weights) {
+        each_distance(items, query, range.begin, range.end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
+    } else {
+        each_distance(items, query, range.begin, range.end, [&](size_t, size_t d) { ++row[d]; });
     }
 }
 
-void count_ranges(const Items& items, const uint8_t* const queries[2], const Range* ranges, size_t n_ranges, size_t n_bins,
-                  const Scratch& scratch, uint32_t* const rows[2]) {
+void count_group(const Items& items, const Group& group, const Range* ranges, size_t n_ranges, size_t n_bins, const Scratch& scratch,
+                 uint32_t* const* rows) {
     size_t n = 0;
     for (size_t r = 0; r < n_ranges; ++r) n += ranges[r].end - ranges[r].begin;
-    if (n < SHORT_RUN || n_bins > MAX_JOINT_BINS) {
-        for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
-            (n_bins > MAX_JOINT_BINS ? count_long : count_short)(items, queries, *range, rows);
+    if (n_bins > MAX_JOINT_BINS) {
+        for (size_t q = 0; q < group.n; ++q) {
+            for (size_t r = 0; r < n_ranges; ++r) count_long(items, group.codes[q], ranges[r], rows[q]);
         }
-    } else if (items.weights) {
-        count_jointly<true>(items, queries, ranges, n_ranges, n_bins, scratch.joint, rows);
-    } else {
-        count_jointly<false>(items, queries, ranges, n_ranges, n_bins, scratch.joint, rows);
+        return;
     }
-}
-
-void count_two(const Items& items, const uint8_t* const queries[2], size_t skip, size_t resume, size_t n_bins, const Scratch& scratch,
-               uint32_t* const rows[2]) {
-    const Range ranges[2] = {{0, skip}, {resume, items.n}};
-    count_ranges(items, queries, ranges, 2, n_bins, scratch, rows);
-}
-
-void count_run(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t n_bins, const Scratch& scratch,
-               uint32_t* const rows[2]) {
-    const Range range{begin, end};
-    count_ranges(items, queries, &range, 1, n_bins, scratch, rows);
+    if (group.n == 3 && n_bins <= MAX_TRIPLE_BINS && n >= LONG_RUN) {
+        (items.weights ? count_triple<true> : count_triple<false>)(items, group.codes, ranges, n_ranges, n_bins, scratch.joint, rows);
+        return;
+    }
+    uint32_t nobody[MAX_JOINT_BINS] = {};  // a lone query stands in both places
+    for (size_t q = 0; q < group.n; q += 2) {
+        const bool is_lone = q + 1 == group.n;
+        const uint8_t* const codes[2] = {group.codes[q], group.codes[is_lone ? q : q + 1]};
+        uint32_t* const both[2] = {rows[q], is_lone ? nobody : rows[q + 1]};
+        if (n < SHORT_RUN) {
+            for (size_t r = 0; r < n_ranges; ++r) count_short(items, codes, ranges[r], both);
+        } else {
+            (items.weights ? count_pair<true> : count_pair<false>)(items, codes[0], codes[1], ranges, n_ranges, n_bins, scratch.joint, both);
+        }
+    }
 }
 
 // One increment an item into table[distance * n_levels + level]; fill(first item, levels of a tile) says the levels.
@@ -378,7 +464,7 @@ void count_by_level(const Items& items, const uint8_t* query, size_t n_levels, s
     const Tables tables(query, nullptr, items.width);
     const Range all{0, items.n};
     for_nibbles(items.width, [&]<size_t N>() {
-        count_tiles<false>(items, &all, 1, table, n_bins * n_levels, [&](const uint8_t* planes, auto& pending, size_t first) {
+        count_tiles<false>(items, &all, 1, table, n_bins * n_levels, [&](const uint8_t* planes, auto& pending, size_t first) __attribute__((always_inline)) {
             __m256i distance[4];
             one_distance<N>(planes, tables.bytes, 2 * items.width, pending, distance);
             alignas(32) uint8_t room[TILE];
@@ -407,7 +493,7 @@ void count_levels(const Items& items, const uint8_t* query, const void* levels, 
 }
 
 // 32 bits of a row as bytes of 0 and 1.
-inline __m256i bytes_of_bits(const uint8_t* row) {
+RANKBITS_INLINE __m256i bytes_of_bits(const uint8_t* row) {
     const __m256i which = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
     const __m256i bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
     int32_t bits;
@@ -417,34 +503,41 @@ inline __m256i bytes_of_bits(const uint8_t* row) {
 }
 
 // Shared tags of 32 items, at most `most`.
-inline __m256i shared_tags(const TagQuery& query, size_t first, __m256i most) {
+RANKBITS_INLINE __m256i shared_tags(const TagQuery& query, size_t first, __m256i most) {
     __m256i sum = _mm256_setzero_si256();
     for (size_t t = 0; t < query.n_tags; ++t) sum = _mm256_min_epu8(_mm256_add_epi8(sum, bytes_of_bits(query.rows[t] + first / 8)), most);
     return sum;
 }
 
-// Whether any tag is shared: the rows are or-ed before they are spread.
-inline __m256i any_tag(const TagQuery& query, size_t first) {
-    uint32_t bits = 0;
-    for (size_t t = 0; t < query.n_tags; ++t) {
-        uint32_t more;
-        std::memcpy(&more, query.rows[t] + first / 8, 4);
-        bits |= more;
+constexpr size_t MAX_BLOCK = 1 << 16;  // items, as callers cut them
+
+// Whether an item has any of the query's tags, a bit each: the rows or-ed, once for the block.
+struct AnyTag {
+    alignas(32) uint8_t bits[MAX_BLOCK / 8];
+
+    AnyTag(const TagQuery& query, size_t n) {
+        for (size_t at = 0; 8 * at < n; at += 32) {
+            __m256i any = _mm256_setzero_si256();
+            for (size_t t = 0; t < query.n_tags; ++t) {
+                any = _mm256_or_si256(any, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(query.rows[t] + at)));
+            }
+            store(bits + at, any);
+        }
     }
-    return bytes_of_bits(reinterpret_cast<const uint8_t*>(&bits));
-}
+};
 
 void count_tags_jointly(const Items& items, const TagQuery queries[2], size_t n_bins, uint32_t* joint, uint32_t* const rows[2]) {
     const Tables tables(queries[0].code, queries[1].code, items.width);
+    const AnyTag any[2] = {{queries[0], items.n}, {queries[1], items.n}};
     const size_t stride = stride_of(2 * n_bins);
     const Range all{0, items.n};
     for_nibbles(items.width, [&]<size_t N>() {
-        count_tiles<false>(items, &all, 1, joint, 2 * n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t at) {
+        count_tiles<false>(items, &all, 1, joint, 2 * n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t at) __attribute__((always_inline)) {
             __m256i first[4], second[4];
             two_distances<N>(planes, tables.bytes, 2 * items.width, pending, first, second);
             for (size_t v = 0; v < 4; ++v) {
-                first[v] = _mm256_add_epi8(_mm256_add_epi8(first[v], first[v]), any_tag(queries[0], at + 32 * v));
-                second[v] = _mm256_add_epi8(_mm256_add_epi8(second[v], second[v]), any_tag(queries[1], at + 32 * v));
+                first[v] = _mm256_add_epi8(_mm256_add_epi8(first[v], first[v]), bytes_of_bits(any[0].bits + at / 8 + 4 * v));
+                second[v] = _mm256_add_epi8(_mm256_add_epi8(second[v], second[v]), bytes_of_bits(any[1].bits + at / 8 + 4 * v));
             }
             joint_index(first, second, stride, pending.index);
         });
@@ -460,12 +553,16 @@ void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, 
     }
     for (int q = 0; q < 2; ++q) {
         uint32_t* const row = rows[q];
-        if (n_levels <= 256 && is_small(n_bins, n_levels)) {
+        if (n_levels == 2 && n_bins <= 253) {
+            const AnyTag any(queries[q], items.n);
+            count_by_level(items, queries[q].code, n_levels, n_bins, row, [&](size_t first, uint8_t* room) -> const uint8_t* {
+                for (size_t v = 0; v < TILE; v += 32) store(room + v, bytes_of_bits(any.bits + (first + v) / 8));
+                return room;
+            });
+        } else if (n_levels <= 256 && is_small(n_bins, n_levels)) {
             const __m256i most = _mm256_set1_epi8(static_cast<char>(n_levels - 1));
             count_by_level(items, queries[q].code, n_levels, n_bins, row, [&](size_t first, uint8_t* room) -> const uint8_t* {
-                for (size_t v = 0; v < TILE; v += 32) {
-                    store(room + v, n_levels == 2 ? any_tag(queries[q], first + v) : shared_tags(queries[q], first + v, most));
-                }
+                for (size_t v = 0; v < TILE; v += 32) store(room + v, shared_tags(queries[q], first + v, most));
                 return room;
             });
         } else {
@@ -481,7 +578,7 @@ void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, 
 }  // namespace
 
 const Kernels* avx2_kernels() {
-    static const Kernels kernels{"avx2", block_bytes, joint_cells, lay_out, count_two, count_run, count_levels, count_tags};
+    static const Kernels kernels{"avx2", block_bytes, joint_cells, lay_out, group_size, count_group, count_levels, count_tags};
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") ? &kernels : nullptr;
 }
 

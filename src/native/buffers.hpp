@@ -26,9 +26,10 @@ Buffer<T> zeroed(size_t n) {
     return Buffer<T>(static_cast<T*>(memory));
 }
 
-// Items a block: the n there are, cut evenly so that a block's layout takes at most 384 KB of a usual L2: 24,576 items of 64 bits.
+// Items a block: the n there are, cut evenly so that a block's layout takes most of a usual L2, 24,576 items of 64 bits; but up to
+// 65,536 items of 32 bits and fewer, since clearing the counters of three short codes costs more than a slower cache.
 inline size_t items_a_block(size_t width, size_t n) {
-    const size_t fit = std::clamp((size_t{3} << 16) / width, size_t{256}, size_t{1} << 16);
+    const size_t fit = std::clamp((width <= 4 ? size_t{1} << 18 : size_t{3} << 16) / width, size_t{256}, size_t{1} << 16);
     const size_t n_blocks = (n + fit - 1) / fit;
     const size_t even = (n + n_blocks - 1) / n_blocks;
     return (even + 127) / 128 * 128;

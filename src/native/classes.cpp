@@ -1,5 +1,5 @@
-// Class affinity. The chunk is sorted by class, and the queries too, so that two queries of one class go over a block together:
-// items outside their class count for level 0, the one run inside it for level 1.
+// Class affinity. The chunk is sorted by class, and the queries too, so that a group of queries of one class goes over a block
+// together: items outside their class count for level 0, the one run inside it for level 1.
 #include <algorithm>
 #include <mutex>
 #include <numeric>
@@ -34,15 +34,11 @@ struct ByClass {
 };
 
 // The part of class c within block [first, first + n), as positions in the block.
-struct Run {
-    size_t begin = 0, end = 0;
-    Run(const std::vector<size_t>& starts, int32_t c, size_t first, size_t n) {
-        if (c < 0) return;
-        const auto inside = [&](size_t position) { return std::min(std::max(position, first), first + n) - first; };
-        begin = inside(starts[static_cast<size_t>(c)]);
-        end = inside(starts[static_cast<size_t>(c) + 1]);
-    }
-};
+Range run_of(const std::vector<size_t>& starts, int32_t c, size_t first, size_t n) {
+    if (c < 0) return {0, 0};
+    const auto inside = [&](size_t position) { return std::min(std::max(position, first), first + n) - first; };
+    return {inside(starts[static_cast<size_t>(c)]), inside(starts[static_cast<size_t>(c) + 1])};
+}
 
 // One worker's block, scratch and rows.
 struct Worker {
@@ -53,7 +49,7 @@ struct Worker {
     Worker(size_t n_items, size_t width, size_t bins)
         : block(zeroed<uint8_t>(kernels().block_bytes(n_items, width))),
           joint(zeroed<uint32_t>(kernels().joint_cells(bins))),
-          rows(zeroed<uint32_t>(5 * bins)),
+          rows(zeroed<uint32_t>(2 * MAX_GROUP * bins)),
           weights(zeroed<uint32_t>(n_items + 256)),
           n_bins(bins) {}
 
@@ -64,11 +60,11 @@ struct Worker {
         return weights.get();
     }
 
-    // One query's row of the level: u32 counters of one block.
-    uint32_t* row(int level, int q) { return rows.get() + static_cast<size_t>(2 * level + q) * n_bins; }
+    // One query's row of a level: u32 counters of one block.
+    uint32_t* row(size_t level, size_t q) { return rows.get() + (level * MAX_GROUP + q) * n_bins; }
 
     // Adds both levels of a query to its counts and clears them.
-    void flush(int q, int64_t* counts, size_t n_levels) {
+    void flush(size_t q, int64_t* counts, size_t n_levels) {
         uint32_t *other = row(0, q), *own = row(1, q);
         if (n_levels == 2) {  // the usual case, in a form that compilers turn into vectors
             for (size_t d = 0; d < n_bins; ++d) {
@@ -83,24 +79,26 @@ struct Worker {
     }
 };
 
-// Two queries against one block: level 0 in rows (0, q), level 1 in rows (1, q).
-void count_pair(Worker& worker, const Items& items, const uint8_t* const codes[2], const Run runs[2], bool same_class) {
+// A group of queries against one block: level 0 in rows (0, q), level 1 in rows (1, q).
+void count_block(Worker& worker, const Items& items, const Group& group, const Range* runs, bool same_class) {
     const Kernels& set = kernels();
     const Scratch scratch{worker.joint.get()};
-    uint32_t* const others[2] = {worker.row(0, 0), worker.row(0, 1)};
-    uint32_t* const own[2] = {worker.row(1, 0), worker.row(1, 1)};
+    uint32_t *others[MAX_GROUP], *own[MAX_GROUP];
+    for (size_t q = 0; q < group.n; ++q) {
+        others[q] = worker.row(0, q);
+        own[q] = worker.row(1, q);
+    }
     if (same_class) {
-        set.count_two(items, codes, runs[0].begin, runs[0].end, worker.n_bins, scratch, others);
-        set.count_run(items, codes, runs[0].begin, runs[0].end, worker.n_bins, scratch, own);
+        const Range outside[2] = {{0, runs[0].begin}, {runs[0].end, items.n}};
+        set.count_group(items, group, outside, 2, worker.n_bins, scratch, others);
+        set.count_group(items, group, runs, 1, worker.n_bins, scratch, own);
         return;
     }
-    set.count_two(items, codes, 0, 0, worker.n_bins, scratch, others);
-    for (int q = 0; q < 2; ++q) {  // each alone, so in both places; what it counts is no longer of level 0
-        const uint8_t* const twice[2] = {codes[q], codes[q]};
-        uint32_t* const target[2] = {own[q], worker.row(2, 0)};
-        set.count_run(items, twice, runs[q].begin, runs[q].end, worker.n_bins, scratch, target);
+    const Range all{0, items.n};
+    set.count_group(items, group, &all, 1, worker.n_bins, scratch, others);
+    for (size_t q = 0; q < group.n; ++q) {  // the own run again, each query alone; it is no longer of level 0
+        set.count_group(items, {{group.codes[q]}, 1}, &runs[q], 1, worker.n_bins, scratch, &own[q]);
         for (size_t d = 0; d < worker.n_bins; ++d) others[q][d] -= own[q][d];
-        std::fill_n(worker.row(2, 0), worker.n_bins, 0u);
     }
 }
 
@@ -117,8 +115,8 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
     std::iota(asked.begin(), asked.end(), 0u);
     std::stable_sort(asked.begin(), asked.end(), [&](uint32_t a, uint32_t b) { return query_class[a] < query_class[b]; });
 
-    const size_t n_pairs = (queries.n + 1) / 2;
-    const size_t by_query = std::min(workers.size(), n_pairs), by_block = std::max<size_t>(1, workers.size() / by_query);
+    const size_t most = kernels().group_size(counts.n_bins), n_groups = (queries.n + most - 1) / most;
+    const size_t by_query = std::min(workers.size(), n_groups), by_block = std::max<size_t>(1, workers.size() / by_query);
     const size_t row_cells = counts.n_bins * counts.n_levels, cells = queries.n * row_cells;
     std::mutex adding;
 
@@ -126,7 +124,6 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
         const size_t part = w % by_query, lane = w / by_query;
         if (lane >= by_block) return;
         Worker worker(n_block, items.width, counts.n_bins);
-        const auto dropped = zeroed<int64_t>(row_cells);  // of a lone query's second place
         Buffer<int64_t> own;  // several workers share these queries: each counts for itself and adds at the end
         if (by_block > 1) own = zeroed<int64_t>(cells);
         int64_t* const totals = own ? own.get() : counts.data;
@@ -134,15 +131,17 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
             const size_t size = std::min(n_block, n - first);
             kernels().lay_out(items.data, sorted.items.data() + first, size, items.width, worker.block.get());
             const Items block{worker.block.get(), worker.weights_of(sorted.weights, first, size), size, items.width};
-            for (size_t pair = part * n_pairs / by_query; pair < (part + 1) * n_pairs / by_query; ++pair) {
+            for (size_t g = part * n_groups / by_query; g < (part + 1) * n_groups / by_query; ++g) {
                 if (workers.stopped(w)) return;
-                const bool is_lone = 2 * pair + 1 == queries.n;
-                const uint32_t q[2] = {asked[2 * pair], asked[is_lone ? 2 * pair : 2 * pair + 1]};
-                const uint8_t* const codes[2] = {queries.data + q[0] * queries.width, queries.data + q[1] * queries.width};
-                const Run runs[2] = {{sorted.starts, query_class[q[0]], first, size}, {sorted.starts, query_class[q[1]], first, size}};
-                count_pair(worker, block, codes, runs, query_class[q[0]] == query_class[q[1]]);
-                worker.flush(0, totals + q[0] * row_cells, counts.n_levels);
-                worker.flush(1, is_lone ? dropped.get() : totals + q[1] * row_cells, counts.n_levels);
+                const uint32_t* members = asked.data() + g * most;
+                Group group{{}, std::min(most, queries.n - g * most)};
+                Range runs[MAX_GROUP];
+                for (size_t q = 0; q < group.n; ++q) {
+                    group.codes[q] = queries.data + members[q] * queries.width;
+                    runs[q] = run_of(sorted.starts, query_class[members[q]], first, size);
+                }
+                count_block(worker, block, group, runs, query_class[members[0]] == query_class[members[group.n - 1]]);
+                for (size_t q = 0; q < group.n; ++q) worker.flush(q, totals + members[q] * row_cells, counts.n_levels);
             }
         }
         if (own) {

@@ -74,13 +74,18 @@ double seconds_a_pair(const Codes& items, const Codes& queries, size_t n_bins) {
     const size_t n = std::min(SAMPLE, items.n);
     auto block = zeroed<uint8_t>(kernels().block_bytes(n, items.width));
     auto joint = zeroed<uint32_t>(kernels().joint_cells(n_bins));
-    auto rows = zeroed<uint32_t>(2 * n_bins);
+    auto rows = zeroed<uint32_t>(MAX_GROUP * n_bins);
     kernels().lay_out(items.data, nullptr, n, items.width, block.get());
-    const uint8_t* const codes[2] = {queries.data, queries.data + (queries.n - 1) * queries.width};
-    uint32_t* const row[2] = {rows.get(), rows.get() + n_bins};
+    Group group{{}, std::min(kernels().group_size(n_bins), queries.n)};
+    uint32_t* row[MAX_GROUP];
+    for (size_t q = 0; q < group.n; ++q) {
+        group.codes[q] = queries.data + q * queries.width;
+        row[q] = rows.get() + q * n_bins;
+    }
+    const Range all{0, n};
     const auto start = std::chrono::steady_clock::now();
-    kernels().count_two({block.get(), nullptr, n, items.width}, codes, 0, 0, n_bins, {joint.get()}, row);
-    return seconds_since(start) / (2.0 * static_cast<double>(n));
+    kernels().count_group({block.get(), nullptr, n, items.width}, group, &all, 1, n_bins, {joint.get()}, row);
+    return seconds_since(start) / static_cast<double>(group.n * n);
 }
 
 }  // namespace

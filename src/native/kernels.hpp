@@ -28,18 +28,27 @@ struct Items {
     size_t width;             // bytes a code
 };
 
+constexpr size_t MAX_GROUP = 3;
+
+struct Group {
+    const uint8_t* codes[MAX_GROUP];
+    size_t n;
+};
+
+struct Range {  // items [begin, end)
+    size_t begin, end;
+};
+
 struct Kernels {
     const char* name;
     size_t (*block_bytes)(size_t n, size_t width);
     size_t (*joint_cells)(size_t n_bins);
     // Lays out codes[order[i]] for i < n, or codes[i] where order is null.
     void (*lay_out)(const uint8_t* codes, const uint32_t* order, size_t n, size_t width, uint8_t* block);
-    // Adds items [0, n) without [skip, resume) to rows[0] for the first query and to rows[1] for the second.
-    void (*count_two)(const Items& items, const uint8_t* const queries[2], size_t skip, size_t resume, size_t n_bins,
-                      const Scratch& scratch, uint32_t* const rows[2]);
-    // The same for items [begin, end) only.
-    void (*count_run)(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t n_bins,
-                      const Scratch& scratch, uint32_t* const rows[2]);
+    size_t (*group_size)(size_t n_bins);  // queries that count_group takes best at a time, at most MAX_GROUP
+    // Adds the items of the ranges to rows[q] for each query q of the group. Ranges are disjoint and ascend.
+    void (*count_group)(const Items& items, const Group& group, const Range* ranges, size_t n_ranges, size_t n_bins, const Scratch& scratch,
+                        uint32_t* const* rows);
     // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide. The table has one spare cell behind it.
     void (*count_levels)(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t n_bins,
                          uint32_t* table);

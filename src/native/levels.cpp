@@ -47,11 +47,25 @@ struct TagRows {
         for (size_t i = 0; i < n; ++i) {
             const uint8_t* row = rows + (first + i) * n_tags;
             for (size_t t = 0; t < n_tags; t += 8) {
-                uint64_t word = 0;
-                std::memcpy(&word, row + t, n_tags - t < 8 ? n_tags - t : 8);
-                for (; word; word &= word - 1) set(t + static_cast<size_t>(std::countr_zero(word)) / 8, i);  // each byte is 0 or 1
+                for (uint64_t word = eight(row, t, n_tags); word; word &= word - 1) {  // each byte is 0 or 1
+                    set(t + static_cast<size_t>(std::countr_zero(word)) / 8, i);
+                }
             }
         }
+    }
+
+    // Bytes t .. t + 7 of a row of n, zero behind its end.
+    static uint64_t eight(const uint8_t* row, size_t t, size_t n) {
+        uint64_t word = 0;
+        if (t + 8 <= n) {
+            std::memcpy(&word, row + t, 8);
+        } else if (n >= 8) {
+            std::memcpy(&word, row + n - 8, 8);
+            word >>= 8 * (t + 8 - n);
+        } else {
+            std::memcpy(&word, row, n);
+        }
+        return word;
     }
 
     void set(size_t tag, size_t item) {

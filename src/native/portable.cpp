@@ -57,22 +57,20 @@ inline void each_distance(const Items& items, const uint8_t* code, size_t begin,
     }
 }
 
-void count_run(const Items& items, const uint8_t* const queries[2], size_t begin, size_t end, size_t, const Scratch&,
-               uint32_t* const rows[2]) {
-    for (int q = 0; q < 2; ++q) {
+size_t group_size(size_t) { return 1; }
+
+void count_group(const Items& items, const Group& group, const Range* ranges, size_t n_ranges, size_t, const Scratch&,
+                 uint32_t* const* rows) {
+    for (size_t q = 0; q < group.n; ++q) {
         uint32_t* row = rows[q];
-        if (items.weights) {
-            each_distance(items, queries[q], begin, end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
-        } else {
-            each_distance(items, queries[q], begin, end, [&](size_t, size_t d) { ++row[d]; });
+        for (const Range* range = ranges; range != ranges + n_ranges; ++range) {
+            if (items.weights) {
+                each_distance(items, group.codes[q], range->begin, range->end, [&](size_t i, size_t d) { row[d] += items.weights[i]; });
+            } else {
+                each_distance(items, group.codes[q], range->begin, range->end, [&](size_t, size_t d) { ++row[d]; });
+            }
         }
     }
-}
-
-void count_two(const Items& items, const uint8_t* const queries[2], size_t skip, size_t resume, size_t n_bins, const Scratch& scratch,
-               uint32_t* const rows[2]) {
-    count_run(items, queries, 0, skip, n_bins, scratch, rows);
-    count_run(items, queries, resume, items.n, n_bins, scratch, rows);
 }
 
 void count_levels(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t, uint32_t* table) {
@@ -96,7 +94,7 @@ void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, 
 }  // namespace
 
 const Kernels& portable_kernels() {
-    static const Kernels kernels{"portable", block_bytes, joint_cells, lay_out, count_two, count_run, count_levels, count_tags};
+    static const Kernels kernels{"portable", block_bytes, joint_cells, lay_out, group_size, count_group, count_levels, count_tags};
     return kernels;
 }
 

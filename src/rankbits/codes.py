@@ -194,5 +194,5 @@ def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray
     """Every distance, as a uint16 array (queries, items): for small blocks and for audits."""
     require_same_bits(queries, database)
     out = np.empty((len(queries), len(database)), np.uint16)
-    _native.distances(queries.packed, database.packed, out)
+    _native.distances(queries.packed, database.packed, out, n_threads=_native.threads(None))
     return out

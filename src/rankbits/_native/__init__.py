@@ -1,8 +1,9 @@
 """The native kernels, and which instruction set of theirs runs.
 
-`RANKBITS_DISPATCH=portable` (or `avx2`) chooses a set for the whole process; without it the best that
-the CPU has is used. Every set gives the same bits. `RANKBITS_NUM_THREADS` bounds the threads of a call
-that does not say how many it wants.
+`RANKBITS_DISPATCH=portable` (or `avx2`) chooses a set for the whole process; without it the best
+that the CPU has is used. Every set gives the same bits. `RANKBITS_NUM_THREADS` bounds the threads
+of a call that does not say how many it wants. Both are read at the first call, not at import, so
+that a wrong value is an error like any other.
 
 Called from `codes`, `histogram`, `objectives` and `index` only.
 """
@@ -10,17 +11,18 @@ Called from `codes`, `histogram`, `objectives` and `index` only.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from rankbits import _check
 from rankbits._native._kernels import (
     count_classes,
     count_levels,
     count_tags,
-    dispatch,
     dispatch_levels,
     distances,
     largest_counts,
 )
+from rankbits._native._kernels import dispatch as _dispatch
 from rankbits._native._kernels import use_dispatch as _use_dispatch
 from rankbits.errors import InputError
 
@@ -36,6 +38,19 @@ __all__ = [
     "threads",
     "use_dispatch",
 ]
+
+
+@cache
+def _heed_environment() -> None:
+    """Use the instruction set that RANKBITS_DISPATCH names, if it names one."""
+    if os.environ.get("RANKBITS_DISPATCH"):
+        use_dispatch(os.environ["RANKBITS_DISPATCH"])
+
+
+def dispatch() -> str:
+    """The instruction set in use."""
+    _heed_environment()
+    return _dispatch()
 
 
 def use_dispatch(name: str) -> None:
@@ -58,6 +73,7 @@ def dispatched(name: str) -> Iterator[None]:
 
 def threads(wanted: int | None) -> int:
     """Threads of a call: as asked, else RANKBITS_NUM_THREADS, else all this process may use."""
+    _heed_environment()
     if wanted is not None:
         return _check.whole("n_threads", wanted, 1, 1024)
     asked = os.environ.get("RANKBITS_NUM_THREADS", "")
@@ -66,7 +82,3 @@ def threads(wanted: int | None) -> int:
     if not asked.isdecimal() or not 1 <= int(asked) <= 1024:
         raise InputError(f"RANKBITS_NUM_THREADS must be a number from 1 to 1024, got {asked!r}")
     return int(asked)
-
-
-if os.environ.get("RANKBITS_DISPATCH"):
-    use_dispatch(os.environ["RANKBITS_DISPATCH"])

@@ -30,6 +30,9 @@ class Classes(Affinity):
         labels = self.database_labels[items]
         if self._table is not None:
             low, table = self._table
+            if len(labels) and labels.min() >= low and labels.max() < low + len(table):
+                ids: np.ndarray = table[labels.astype(np.uint64) - np.uint64(low % 2**64)]
+                return ids
             known = (labels >= low) & (labels < low + len(table))
             offsets = labels.astype(np.uint64) - np.uint64(low % 2**64)  # exact where known
             return np.where(known, table[np.where(known, offsets, np.uint64(0))], np.int32(-1))

@@ -24,7 +24,10 @@ class Tags(Affinity):
 
     def database_rows(self, items: slice) -> np.ndarray:
         """Tags of a block of items, as contiguous uint8 of 0 and 1."""
-        return np.ascontiguousarray(self.database_tags[items] != 0).view(np.uint8)
+        rows = self.database_tags[items]
+        if rows.dtype not in (np.bool_, np.uint8, np.int8):
+            rows = rows != 0
+        return np.ascontiguousarray(rows).view(np.uint8)
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         mine = self.query_tags[queries].astype(np.float32)

@@ -41,7 +41,7 @@ def audit(
     name: Annotated[str, typer.Option("--name", help="What to call these codes.")] = "codes",
     k: Annotated[
         list[int] | None,
-        typer.Option("--k", min=1, help="Cutoff of AP; again for more. [default: 100, 1000]"),
+        typer.Option("--k", min=1, help="Cutoff of AP; again for more; else 100 and 1000."),
     ] = None,
     shuffles: Annotated[
         int, typer.Option("--shuffles", min=1, max=10_000, help="Random orders to try.")

@@ -56,7 +56,9 @@ def evaluate(
         for path in (per_query, save_histogram):
             require_writable(path)
         if histogram:
-            _refuse_codes(queries, database, query_labels, database_labels, judgements)
+            _refuse_codes(
+                queries, database, query_labels, database_labels, judgements, bits, graded, threads
+            )
             result = _evaluate_saved(histogram, asked)
         else:
             if queries is None or not database:
@@ -124,7 +126,9 @@ def _evaluate_saved(paths: list[str], asked: Asked) -> Evaluation:
 
 def _refuse_codes(*files: Any) -> None:
     if any(files):
-        raise typer.BadParameter("give --histogram, or codes and labels, not both")
+        raise typer.BadParameter(
+            "give --histogram, or codes and labels and how to read them, not both"
+        )
 
 
 def _print(result: Evaluation, n_shards: int, output: str) -> None:

@@ -18,7 +18,7 @@ from rankbits.evaluate import _conventions
 from rankbits.evaluate._names import Metric, parse_metrics
 from rankbits.evaluate._shards import Progress
 from rankbits.histogram import TieHistogram, count_ties
-from rankbits.metrics import empty_balls, lgap
+from rankbits.metrics import crowds, empty_balls, lgap_from_counts
 
 EMPTY = ("skip", "zero", "error")
 
@@ -121,9 +121,12 @@ def evaluate(
     hist = count_ties(
         queries, database, affinity, exclude_self, n_threads=n_threads, progress=progress
     )
+    largest = None
+    if any(metric.needs_codes for metric in asked):
+        largest = crowds(queries, database, exclude_self, n_threads=n_threads)
     values = {
-        metric.name: lgap(queries, database, affinity, metric.cut, exclude_self)
-        if metric.needs_codes
+        metric.name: lgap_from_counts(hist, largest, metric.cut)
+        if largest is not None and metric.needs_codes
         else _conventions.values(metric, hist)
         for metric in asked
     }

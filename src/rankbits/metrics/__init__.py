@@ -17,7 +17,7 @@ from rankbits.metrics._curves import (
 )
 from rankbits.metrics._cutoff import cumulative_gain, empty_balls, f1, precision, recall
 from rankbits.metrics._first_hit import hit_rate, reciprocal_rank
-from rankbits.metrics._lgap import lgap, lgap_from_counts
+from rankbits.metrics._lgap import crowds, lgap, lgap_from_counts
 from rankbits.metrics._ndcg import ndcg, ndcg_bounds
 from rankbits.metrics._usual import sklearn_average_precision
 
@@ -27,6 +27,7 @@ __all__ = [
     "average_precision",
     "average_precision_bounds",
     "code_use",
+    "crowds",
     "cumulative_gain",
     "empty_balls",
     "f1",

@@ -56,11 +56,12 @@ def _average_precision(ties: Ties, k: int | None, normalise: str) -> np.ndarray:
 
 def sum_of_precisions(ties: Ties, m: np.ndarray) -> np.ndarray:
     """Expected sum of precisions at the positives within m places of each tie; one a query."""
-    spans, ramps = span_and_ramp(ties.N, m)
-    rho = (ties.p - 1.0) / np.maximum(ties.n - 1.0, 1.0)
-    share = ties.p / np.maximum(ties.n, 1.0)
-    total: np.ndarray = np.einsum("qd,qd->q", share, (ties.P + 1.0) * spans + rho * ramps)
-    return total
+    adds = ties.p > 0  # often half of the ties have no positive
+    n, p, N, P = ties.n[adds], ties.p[adds], ties.N[adds], ties.P[adds]
+    spans, ramps = span_and_ramp(N, m[adds])
+    added = p / n * ((P + 1.0) * spans + (p - 1.0) / np.maximum(n - 1.0, 1.0) * ramps)
+    query = np.repeat(np.arange(len(adds)), np.count_nonzero(adds, axis=1))
+    return np.bincount(query, weights=added, minlength=len(adds))
 
 
 def normaliser(ties: Ties, k: int | None, normalise: str) -> np.ndarray:

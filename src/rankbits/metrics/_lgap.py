@@ -14,8 +14,7 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes, hamming_distances
 from rankbits.errors import InputError
-from rankbits.histogram import TieHistogram, count_ties, largest_codes
-from rankbits.histogram import distinct_codes
+from rankbits.histogram import TieHistogram, count_ties, distinct_codes, largest_codes
 from rankbits.metrics._ties import divide, ties_of
 
 _CELLS = 1 << 22
@@ -44,17 +43,35 @@ def lgap(
     """
     h = count_ties(queries, database, affinity, exclude_self, n_threads=n_threads)
     _check.whole("radius", radius, 0, queries.n_bits)
+    return lgap_from_counts(h, crowds(queries, database, exclude_self, n_threads=n_threads), radius)
+
+
+def crowds(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    exclude_self: bool | np.ndarray = False,
+    *,
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """Items on the most used code at each distance, (queries, b + 1), a query's own left out.
+
+    What LGAP needs besides the histogram; `exclude_self` is as in `rankbits.count_ties`.
+
+    >>> codes = BinaryCodes.from_bits([[0, 0], [0, 0], [0, 1]])
+    >>> crowds(codes, codes, exclude_self=True).tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 2, 0]]
+    """
     largest = largest_codes(queries, database, n_threads=n_threads)
     if exclude_self is not False:
         own = np.arange(len(queries)) if exclude_self is True else np.asarray(exclude_self)
         _leave_out(own, queries, database, largest)
-    return lgap_from_counts(h, largest, radius)
+    return largest
 
 
 def lgap_from_counts(h: TieHistogram, largest: np.ndarray, radius: int = 2) -> np.ndarray:
     """LGAP from a histogram and the items on the most used code at each distance.
 
-    `largest` is what `rankbits.histogram.largest_codes` gives, (queries, b + 1); see `lgap`.
+    `largest` is what `crowds` gives, (queries, b + 1); see `lgap`.
 
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1], [0, 0]]]), np.array([0, 1]))
     >>> lgap_from_counts(h, np.array([[2, 1, 0]]), radius=1).round(5).tolist()
@@ -66,7 +83,7 @@ def lgap_from_counts(h: TieHistogram, largest: np.ndarray, radius: int = 2) -> n
     if largest.shape != ties.n.shape:
         raise InputError(
             f"largest must have shape {ties.n.shape}, got {_check.describe(largest)}; "
-            "make it with largest_codes()"
+            "make it with metrics.crowds()"
         )
     sizes = _codes_in_balls(h.n_bits, radius)
     near = slice(0, radius + 1)
