@@ -1,9 +1,9 @@
 """Speed of tie-aware evaluation against what people use, and against this machine's own bounds.
 
-Contenders of one case take turns in one process, one thread each unless said; the best of several
 Contenders of one case take turns in one process, one thread each unless said, and the best of
 several rounds counts. A slow contender runs on a few of the queries. Rates are (query, item) pairs
 a second.
+
     python benchmarks/evaluation.py [--rounds 5] [--sizes 59000 1000000] [--json out/bench.json]
 """
 

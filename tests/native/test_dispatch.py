@@ -61,9 +61,17 @@ def test_without_a_choice_the_best_set_runs():
 
 
 def test_a_set_that_the_environment_misspells_is_refused():
-    status, _, err = run("import rankbits", RANKBITS_DISPATCH="nonsense")
+    status, _, err = run(ASK, RANKBITS_DISPATCH="nonsense")
     assert status == 1
     assert "InputError: RANKBITS_DISPATCH must be one of portable" in err
+
+
+def test_a_misspelt_set_ends_a_command_with_one_line(tmp_path):
+    code = f"from rankbits.cli import app; app(['demo', '--out', {str(tmp_path / 'out')!r}])"
+    status, _, err = run(code, RANKBITS_DISPATCH="nonsense")
+    assert status == 1
+    assert err.splitlines()[-1].startswith("error: RANKBITS_DISPATCH must be one of portable")
+    assert "Traceback" not in err
 
 
 def test_threads_are_as_asked_else_as_the_environment_says(monkeypatch):
