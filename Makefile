@@ -32,7 +32,7 @@ bench: $(INSTALLED)
 sanitize: $(VENV)-sanitize/.installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	$(VENV)-sanitize/bin/python -m pytest -q -m "not unsanitized" tests
+	$(VENV)-sanitize/bin/python -m pytest -q -n 2 -m "not unsanitized" tests
 
 $(VENV)-sanitize/.installed: pyproject.toml CMakeLists.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)-sanitize

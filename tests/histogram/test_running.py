@@ -158,6 +158,7 @@ def mapped_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not has_anonymous_rss(), reason="/proc/self/status has no RssAnon here")
 @pytest.mark.parametrize("kind", ["classes", "tags", "judgements"])
 def test_a_count_takes_at_most_16_mb_beyond_what_is_mapped_and_returned(mapped_folder, kind):
