@@ -2,9 +2,10 @@
 //
 // Layout: nibble planes, [tile of 128 items][nibble][128 bytes]. A query turns each nibble position into a 16-entry table of partial
 // distances, so that 32 items take one byte shuffle a nibble. Two queries go together, their partial distances side by side in the
-// table's bytes: one shuffle serves both, and their two distances to an item make one index of a joint u32 counter.
-// A block of planes stays in L2, tables and counters in L1. The bound is one increment a cycle, half an increment a pair; a tile's
-// increments are spread between the shuffles of the next tile, since too few fit into the reorder window to overlap by themselves.
+// table's bytes: one shuffle serves both, and their two distances to an item make one index of a joint u32 counter; up to 32 bits, a
+// third query joins them. A block of planes stays in L2, tables and counters in L1. The bound is one increment a cycle, a half or a
+// third of one a pair; a tile's increments are spread between the shuffles of the next tile, since too few fit into the reorder window
+// to overlap by themselves.
 #include "kernels.hpp"
 
 #if defined(__AVX2__)
@@ -136,51 +137,45 @@ struct Pending {
 
     RANKBITS_INLINE void add(size_t counter, size_t i) { counters[counter] += IsWeighted ? weights[i] : 1; }
 
-    // Does quads [from, from + n) in S slots, of which this is the s-th: evenly, or in the first ones where they do not divide.
-    template <size_t S, size_t N_QUADS = 32, size_t FROM = 0>
-    RANKBITS_INLINE void slot(size_t s, size_t n_slots) {
-        if constexpr (S == 0) {
-            for (size_t quad = s * N_QUADS / n_slots; quad < (s + 1) * N_QUADS / n_slots; ++quad) four(4 * (FROM + quad));
-        } else if constexpr (S == 2 * N_QUADS) {
-            if (s % 2) four(4 * (FROM + s / 2));
-        } else {
-            constexpr size_t EACH = quads_a_slot(S, N_QUADS);
-            if constexpr (S * EACH > N_QUADS) {
-                if (s * EACH >= N_QUADS) return;
-            }
-#pragma GCC unroll 32
-            for (size_t quad = 0; quad < EACH; ++quad) four(4 * (FROM + s * EACH + quad));
-        }
-    }
-
-    static constexpr size_t quads_a_slot(size_t n_slots, size_t n_quads) {  // enough of them, and a divisor of n_quads
-        size_t each = (n_quads + n_slots - 1) / n_slots;
-        while (n_quads % each) ++each;
-        return each;
-    }
+    static constexpr size_t N_QUADS = TILE / 4;
+    RANKBITS_INLINE void quad(size_t which) { four(4 * which); }
 };
+
+constexpr bool is_even_share(size_t n_quads, size_t n_nibbles) { return n_nibbles > 0 && n_quads % n_nibbles == 0; }
 
 struct Idle {  // nothing pending
-    template <size_t S>
-    RANKBITS_INLINE void slot(size_t, size_t) {}
+    static constexpr size_t N_QUADS = 0;
+    RANKBITS_INLINE void quad(size_t) {}
 };
+
+// Adds nibbles k and k + 1 to both queries' distances: together they are 8 at most, which a half byte holds. The work of the two,
+// PER quads each, is spread over the four vectors.
+template <size_t PER, class Work>
+RANKBITS_INLINE void add_nibbles(const uint8_t* planes, const uint8_t* tables, size_t k, Work& work, __m256i first[4], __m256i second[4]) {
+    const __m256i low = _mm256_set1_epi8(15), one = load(tables + 32 * k), two = load(tables + 32 * (k + 1));
+#pragma GCC unroll 4
+    for (size_t v = 0; v < 4; ++v) {
+        const uint8_t* at = planes + k * TILE + 32 * v;
+        const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(one, load(at)), _mm256_shuffle_epi8(two, load(at + TILE)));
+        first[v] = _mm256_add_epi8(first[v], _mm256_and_si256(sum, low));
+        second[v] = _mm256_add_epi8(second[v], _mm256_and_si256(_mm256_srli_epi16(sum, 4), low));
+#pragma GCC unroll 32
+        for (size_t quad = 2 * PER * v / 4; quad < 2 * PER * (v + 1) / 4; ++quad) work.quad(k * PER + quad);
+    }
+}
 
 // Distances of a tile to both queries, as bytes: at most 252 bits. N is the number of nibbles, 0 if only known at run time.
 template <size_t N, class Work>
-RANKBITS_INLINE void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4], __m256i second[4]) {
-    const size_t n = N ? N : n_nibbles;
-    const __m256i low = _mm256_set1_epi8(15);
-    for (int v = 0; v < 4; ++v) first[v] = second[v] = _mm256_setzero_si256();
+RANKBITS_INLINE void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4],
+                                   __m256i second[4]) {
+    for (size_t v = 0; v < 4; ++v) first[v] = second[v] = _mm256_setzero_si256();
+    if constexpr (is_even_share(Work::N_QUADS, N)) {
 #pragma GCC unroll 2
-    for (size_t k = 0; k < n; k += 2) {  // two nibbles add up to 8 at most: a half byte holds them
-        const __m256i one = load(tables + 32 * k), two = load(tables + 32 * (k + 1));
-#pragma GCC unroll 4
-        for (size_t v = 0; v < 4; ++v) {
-            const uint8_t* at = planes + k * TILE + 32 * v;
-            const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(one, load(at)), _mm256_shuffle_epi8(two, load(at + TILE)));
-            first[v] = _mm256_add_epi8(first[v], _mm256_and_si256(sum, low));
-            second[v] = _mm256_add_epi8(second[v], _mm256_and_si256(_mm256_srli_epi16(sum, 4), low));
-            work.template slot<2 * N>(2 * k + v, 2 * n);
+        for (size_t k = 0; k < N; k += 2) add_nibbles<Work::N_QUADS / N>(planes, tables, k, work, first, second);
+    } else {
+        for (size_t k = 0; k < n_nibbles; k += 2) {
+            add_nibbles<0>(planes, tables, k, work, first, second);
+            for (size_t quad = k * Work::N_QUADS / n_nibbles; quad < (k + 2) * Work::N_QUADS / n_nibbles; ++quad) work.quad(quad);
         }
     }
 }
@@ -195,7 +190,13 @@ RANKBITS_INLINE void one_distance(const uint8_t* planes, const uint8_t* tables, 
         const __m256i table = load(tables + 32 * k);
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; ++v) sums[v] = _mm256_add_epi8(sums[v], _mm256_shuffle_epi8(table, load(planes + k * TILE + 32 * v)));
-        work.template slot<N>(k, n);
+        if constexpr (is_even_share(Work::N_QUADS, N)) {
+            constexpr size_t PER = Work::N_QUADS / N;
+#pragma GCC unroll 32
+            for (size_t quad = 0; quad < PER; ++quad) work.quad(k * PER + quad);
+        } else {
+            for (size_t quad = k * Work::N_QUADS / n; quad < (k + 1) * Work::N_QUADS / n; ++quad) work.quad(quad);
+        }
     }
 }
 
@@ -306,15 +307,12 @@ void count_pair(const Items& items, const uint8_t* first_query, const uint8_t* s
     fold(joint, n_bins, rows);
 }
 
-// Does N_QUADS of what is pending, from the given one on.
-template <class Pending, size_t N_QUADS, size_t FROM>
+// N of the quads that are pending, from the given one on.
+template <class Pending, size_t N, size_t FROM>
 struct Part {
+    static constexpr size_t N_QUADS = N;
     Pending& pending;
-
-    template <size_t S>
-    RANKBITS_INLINE void slot(size_t s, size_t n_slots) {
-        pending.template slot<S, N_QUADS, FROM>(s, n_slots);
-    }
+    RANKBITS_INLINE void quad(size_t which) { pending.quad(FROM + which); }
 };
 
 // Adds the joint counters of three queries to their rows and clears them; most lines have only zeros.
@@ -526,6 +524,17 @@ struct AnyTag {
     }
 };
 
+// Joint index of 2 * distance + tag.
+RANKBITS_INLINE void tag_index(const __m256i first[4], const __m256i second[4], const uint8_t* first_tags, const uint8_t* second_tags,
+                               size_t stride, uint16_t* index) {
+    __m256i one[4], two[4];
+    for (size_t v = 0; v < 4; ++v) {
+        one[v] = _mm256_add_epi8(_mm256_add_epi8(first[v], first[v]), bytes_of_bits(first_tags + 4 * v));
+        two[v] = _mm256_add_epi8(_mm256_add_epi8(second[v], second[v]), bytes_of_bits(second_tags + 4 * v));
+    }
+    joint_index(one, two, stride, index);
+}
+
 void count_tags_jointly(const Items& items, const TagQuery queries[2], size_t n_bins, uint32_t* joint, uint32_t* const rows[2]) {
     const Tables tables(queries[0].code, queries[1].code, items.width);
     const AnyTag any[2] = {{queries[0], items.n}, {queries[1], items.n}};
@@ -535,11 +544,7 @@ void count_tags_jointly(const Items& items, const TagQuery queries[2], size_t n_
         count_tiles<false>(items, &all, 1, joint, 2 * n_bins * stride, [&](const uint8_t* planes, auto& pending, size_t at) __attribute__((always_inline)) {
             __m256i first[4], second[4];
             two_distances<N>(planes, tables.bytes, 2 * items.width, pending, first, second);
-            for (size_t v = 0; v < 4; ++v) {
-                first[v] = _mm256_add_epi8(_mm256_add_epi8(first[v], first[v]), bytes_of_bits(any[0].bits + at / 8 + 4 * v));
-                second[v] = _mm256_add_epi8(_mm256_add_epi8(second[v], second[v]), bytes_of_bits(any[1].bits + at / 8 + 4 * v));
-            }
-            joint_index(first, second, stride, pending.index);
+            tag_index(first, second, any[0].bits + at / 8, any[1].bits + at / 8, stride, pending.index);
         });
     });
     fold(joint, 2 * n_bins, rows);

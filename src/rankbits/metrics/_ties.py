@@ -100,8 +100,8 @@ def sum_levels(counts: np.ndarray) -> np.ndarray:
 
 
 def row_blocks(h: TieHistogram) -> Iterator[slice]:
-    """Slices of queries whose temporaries of 64 KB stay in cache and cost no fresh pages."""
-    step = max(1, (1 << 13) // (h.n_bits + 1))
+    """Slices of queries whose temporaries of 256 KB stay in cache and cost few fresh pages."""
+    step = max(1, (1 << 15) // (h.n_bits + 1))
     for start in range(0, h.n_queries, step):
         yield slice(start, start + step)
 
