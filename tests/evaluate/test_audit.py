@@ -161,6 +161,7 @@ def test_scikit_learn_row_is_average_precision_score(rng):
     assert "sklearn" not in rows_of(audit(queries, database, known).ndcg)
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("kind", ["classes", "graded tags"])
 def test_trec_row_is_trec_eval(rng, kind):
     pytrec_eval = pytest.importorskip("pytrec_eval")
