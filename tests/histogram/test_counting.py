@@ -166,3 +166,31 @@ def test_codes_and_affinities_that_do_not_go_together_are_refused(rng):
         count_ties(queries, database.packed, same)
     with pytest.raises(InputError, match=r"affinity must come from rankbits\.affinity"):
         count_ties(queries, database, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("n_bits", [5, 16, 24, 32, 64, 67, 68, 128, 253])
+@pytest.mark.parametrize("n_items", [1_023, 1_024, 1_500, 30_000])
+def test_shared_tags_are_counted_for_queries_with_tags_of_their_own(dispatch, rng, n_bits, n_items):
+    queries, database = random_codes(rng, 3, n_bits), random_codes(rng, n_items, n_bits)
+    mine, theirs = rng.random((3, 11)) < 0.2, rng.random((n_items, 11)) < 0.1
+    mine[0] = False  # no tags at all: nothing is relevant
+    shared = mine.astype(np.int64) @ theirs.T.astype(np.int64)
+    for graded in (False, True):
+        known = affinity.tags(mine, theirs, graded=graded)
+        columns = np.minimum(shared, len(known.levels) - 1)
+        expected = counts_by_query(queries, database, columns, len(known.levels))
+        assert np.array_equal(count_ties(queries, database, known, n_threads=1).counts, expected)
+
+
+@pytest.mark.parametrize("n_bits", [7, 24, 32, 33, 64])
+@pytest.mark.parametrize("n_queries", [1, 2, 3, 4, 5, 7])
+def test_queries_of_few_and_of_many_classes_are_counted_in_long_blocks(
+    dispatch, rng, n_bits, n_queries
+):
+    n_items = 40_000
+    queries, database = random_codes(rng, n_queries, n_bits), random_codes(rng, n_items, n_bits)
+    for n_classes in (1, 2, 50):
+        mine, theirs = rng.integers(0, n_classes, n_queries), rng.integers(0, n_classes, n_items)
+        columns = (mine[:, None] == theirs).astype(np.int64)
+        found = count_ties(queries, database, affinity.classes(mine, theirs), n_threads=1)
+        assert np.array_equal(found.counts, counts_by_query(queries, database, columns, 2))
