@@ -7,6 +7,8 @@
 #include "bounds.hpp"
 #include "count.hpp"
 #include "dispatch.hpp"
+#include "relax.hpp"
+#include "soft.hpp"
 
 namespace nb = nanobind;
 using namespace rankbits;
@@ -36,6 +38,70 @@ void run(size_t n_threads, Work work) {
         finished = work(workers);
     }
     if (!finished) throw nb::python_error();
+}
+
+template <class T>
+Pairs<T> pairs_of(const In<T, nb::ndim<2>>& queries, const In<T, nb::ndim<2>>& items, const Matrix& levels, const In<int64_t, nb::ndim<1>>& own,
+                  size_t n_levels, size_t n_bins, double delta, bool is_square) {
+    return {queries.data(), items.data(), levels.data(), own.size() ? own.data() : nullptr, queries.shape(0), items.shape(0),
+            queries.shape(1), n_levels, n_bins, delta, is_square};
+}
+
+template <class T>
+SoftRows<T> rows_of(const In<T, nb::ndim<3>>& counts, const In<int64_t, nb::ndim<2>>& level_counts, Out<T, nb::ndim<1>>& values,
+                    Out<T, nb::ndim<3>>& grads) {
+    return {counts.data(), level_counts.data(), counts.shape(0), counts.shape(1), counts.shape(2), values.data(), grads.size() ? grads.data() : nullptr};
+}
+
+// The soft histogram and the objectives in one precision. Arrays of size 0 stand for what is not there.
+template <class T>
+void define_objectives(nb::module_& m) {
+    using Codes2 = In<T, nb::ndim<2>>;
+    using Own = In<int64_t, nb::ndim<1>>;
+    m.def("count_soft",
+          [](Codes2 queries, Codes2 items, Matrix levels, Own own, size_t n_bins, double delta, bool is_square, Out<T, nb::ndim<3>> counts,
+             Out<int64_t, nb::ndim<2>> level_counts, Out<uint8_t, nb::ndim<1>> bins, size_t n_threads) {
+              const Pairs<T> pairs = pairs_of<T>(queries, items, levels, own, counts.shape(2), n_bins, delta, is_square);
+              run(n_threads, [&](Workers& workers) {
+                  return count_soft(pairs, counts.data(), level_counts.data(), bins.size() ? bins.data() : nullptr, workers);
+              });
+          },
+          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("own"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"),
+          nb::arg("counts").noconvert(), nb::arg("level_counts").noconvert(), nb::arg("bins").noconvert(), nb::arg("n_threads") = 1);
+    m.def("pull_soft",
+          [](Codes2 queries, Codes2 items, Matrix levels, Own own, size_t n_bins, double delta, bool is_square, In<T, nb::ndim<3>> grad_counts,
+             In<uint8_t, nb::ndim<1>> bins, Out<T, nb::ndim<2>> grad_queries, Out<T, nb::ndim<2>> grad_items, size_t n_threads) {
+              const Pairs<T> pairs = pairs_of<T>(queries, items, levels, own, grad_counts.shape(2), n_bins, delta, is_square);
+              run(n_threads, [&](Workers& workers) {
+                  return pull_soft(pairs, grad_counts.data(), bins.data(), grad_queries.data(), grad_items.size() ? grad_items.data() : nullptr,
+                                   workers);
+              });
+          },
+          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("own"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"),
+          nb::arg("grad_counts"), nb::arg("bins"), nb::arg("grad_queries").noconvert(), nb::arg("grad_items").noconvert(),
+          nb::arg("n_threads") = 1);
+    m.def("kept_bins",
+          [](Codes2 queries, Codes2 items, size_t n_bins, double delta, bool is_square) {
+              return kept_bins(Pairs<T>{queries.data(), items.data(), nullptr, nullptr, queries.shape(0), items.shape(0), queries.shape(1), 1,
+                                        n_bins, delta, is_square});
+          },
+          nb::arg("queries"), nb::arg("items"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"));
+    m.def("relaxed_ap",
+          [](In<T, nb::ndim<3>> counts, In<int64_t, nb::ndim<2>> level_counts, int form, Out<T, nb::ndim<1>> values, Out<T, nb::ndim<3>> grads,
+             size_t n_threads) {
+              run(n_threads, [&](Workers& workers) { return relaxed_ap(rows_of<T>(counts, level_counts, values, grads), Form(form), workers); });
+          },
+          nb::arg("counts"), nb::arg("level_counts"), nb::arg("form"), nb::arg("values").noconvert(), nb::arg("grads").noconvert(),
+          nb::arg("n_threads") = 1);
+    m.def("relaxed_ndcg",
+          [](In<T, nb::ndim<3>> counts, In<int64_t, nb::ndim<2>> level_counts, int form, In<double, nb::ndim<1>> gains,
+             In<double, nb::ndim<1>> discount_sums, Out<T, nb::ndim<1>> values, Out<T, nb::ndim<3>> grads, size_t n_threads) {
+              run(n_threads, [&](Workers& workers) {
+                  return relaxed_ndcg(rows_of<T>(counts, level_counts, values, grads), Form(form), gains.data(), discount_sums.data(), workers);
+              });
+          },
+          nb::arg("counts"), nb::arg("level_counts"), nb::arg("form"), nb::arg("gains"), nb::arg("discount_sums"), nb::arg("values").noconvert(),
+          nb::arg("grads").noconvert(), nb::arg("n_threads") = 1);
 }
 
 }  // namespace
@@ -94,6 +160,12 @@ NB_MODULE(_kernels, m) {
               run(n_threads, [&](Workers& workers) { return all_distances(codes_of(queries), codes_of(items), out.data(), workers); });
           },
           nb::arg("queries"), nb::arg("items"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
+
+    define_objectives<float>(m);
+    define_objectives<double>(m);
+    m.def("polygammas", [](In<double, nb::ndim<1>> x, Out<double, nb::ndim<2>> out) {
+        soft_kernels().polygammas(x.data(), x.size(), out.shape(1), out.data());
+    }, nb::arg("x"), nb::arg("out").noconvert());
 
     const auto free = nb::call_guard<nb::gil_scoped_release>();
     m.def("increments_per_second", &increments_per_second, nb::arg("n_bins"), nb::arg("is_joint"), free);

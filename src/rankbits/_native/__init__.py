@@ -1,7 +1,8 @@
 """The native kernels, and which instruction set of theirs runs.
 
 `RANKBITS_DISPATCH=portable` (or `avx2`) chooses a set for the whole process; without it the best
-that the CPU has is used. Every set gives the same bits. `RANKBITS_NUM_THREADS` bounds the threads
+that the CPU has is used. Every set counts the same; sums of real numbers may differ in the last
+digits. `RANKBITS_NUM_THREADS` bounds the threads
 of a call that does not say how many it wants. Both are read at the first call, not at import, so
 that a wrong value is an error like any other.
 
@@ -17,10 +18,16 @@ from rankbits import _check
 from rankbits._native._kernels import (
     count_classes,
     count_levels,
+    count_soft,
     count_tags,
     dispatch_levels,
     distances,
+    kept_bins,
     largest_counts,
+    polygammas,
+    pull_soft,
+    relaxed_ap,
+    relaxed_ndcg,
 )
 from rankbits._native._kernels import dispatch as _dispatch
 from rankbits._native._kernels import use_dispatch as _use_dispatch
@@ -29,12 +36,18 @@ from rankbits.errors import InputError
 __all__ = [
     "count_classes",
     "count_levels",
+    "count_soft",
     "count_tags",
     "dispatch",
     "dispatch_levels",
     "dispatched",
     "distances",
+    "kept_bins",
     "largest_counts",
+    "polygammas",
+    "pull_soft",
+    "relaxed_ap",
+    "relaxed_ndcg",
     "threads",
     "use_dispatch",
 ]

@@ -40,3 +40,52 @@ def distances(
 def increments_per_second(n_bins: int, is_joint: bool) -> float: ...
 def popcounts_per_second() -> float: ...
 def read_bytes_per_second(bytes: int) -> float: ...
+def kept_bins(
+    queries: np.ndarray, items: np.ndarray, n_bins: int, delta: float, is_square: bool
+) -> int: ...
+def count_soft(
+    queries: np.ndarray,
+    items: np.ndarray,
+    levels: np.ndarray,
+    own: np.ndarray,
+    n_bins: int,
+    delta: float,
+    is_square: bool,
+    counts: np.ndarray,
+    level_counts: np.ndarray,
+    bins: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def pull_soft(
+    queries: np.ndarray,
+    items: np.ndarray,
+    levels: np.ndarray,
+    own: np.ndarray,
+    n_bins: int,
+    delta: float,
+    is_square: bool,
+    grad_counts: np.ndarray,
+    bins: np.ndarray,
+    grad_queries: np.ndarray,
+    grad_items: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def relaxed_ap(
+    counts: np.ndarray,
+    level_counts: np.ndarray,
+    form: int,
+    values: np.ndarray,
+    grads: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def relaxed_ndcg(
+    counts: np.ndarray,
+    level_counts: np.ndarray,
+    form: int,
+    gains: np.ndarray,
+    discount_sums: np.ndarray,
+    values: np.ndarray,
+    grads: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def polygammas(x: np.ndarray, out: np.ndarray) -> None: ...

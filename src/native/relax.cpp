@@ -1,0 +1,220 @@
+#include "relax.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "buffers.hpp"
+#include "soft.hpp"
+
+namespace rankbits {
+namespace {
+
+// What a tie adds and its derivatives: by its own counts c, by x (its relevant count, or its gain) and by the sums N, X before it.
+struct Tie {
+    double value, by_c, by_x, by_N, by_X;
+};
+
+Tie simplified_tie(double c, double p, double N, double P) {
+    const double above = 2 * P + p + 1, below = 2 * N + c + 1, value = p * above / below;
+    return {value, -value / below, (above + p) / below, -2 * value / below, 2 * p / below};
+}
+
+struct Guarded {
+    double value, slope;
+};
+
+Guarded at_least_guard(double x) { return x > GUARD ? Guarded{x, 1} : Guarded{GUARD, 0}; }
+
+// The papers' printed AP_r: a logarithm of C over `start`, start = N (Eq. 11, CVPR) or N + 1 (Eq. 7, arXiv).
+Tie printed_tie(double c, double p, double N, double P, double start) {
+    const Guarded n = at_least_guard(c), end = at_least_guard(N + c), from = at_least_guard(start);
+    const double log = std::log(end.value / from.value), log_C = end.slope / end.value, log_start = -from.slope / from.value;
+    const double t = c - 1, square = t * t + GUARD * GUARD, pole = t / square, pole_c = (GUARD * GUARD - t * t) / (square * square);
+    const double level = P + 1 - (p - 1) * pole * (N + 1), share = p / n.value;
+    return {p * (p - 1) * pole + share * level * log,
+            p * (p - 1) * pole_c - share / n.value * n.slope * level * log - share * (p - 1) * pole_c * (N + 1) * log + share * level * log_C,
+            (2 * p - 1) * pole + level * log / n.value - share * pole * (N + 1) * log,
+            -share * (p - 1) * pole * log + share * level * (log_C + log_start), share * log};
+}
+
+// The sum of discounts up to a real rank, linear between whole ones; slope D(⌈x⌉).
+struct Discounts {
+    const double* sums;
+    double of_rank(size_t rank) const { return sums[rank] - sums[rank - 1]; }
+    double slope(double x) const { return of_rank(size_t(std::max(1.0, std::ceil(x)))); }
+
+    // Mean discount of the ranks from N to N + c: by pieces, so that nothing cancels.
+    double mean(double N, double c) const {
+        const double first = std::floor(N), end = N + c;
+        if (end <= first + 1) return of_rank(size_t(first) + 1);
+        const double last = std::floor(end);
+        const double head = (first + 1 - N) * of_rank(size_t(first) + 1), tail = end > last ? (end - last) * of_rank(size_t(last) + 1) : 0;
+        return (head + sums[size_t(last)] - sums[size_t(first) + 1] + tail) / c;
+    }
+};
+
+Tie exact_gain(double c, double gain, double N, const Discounts& discounts) {
+    const double mean = discounts.mean(N, c);
+    if (N + c <= std::floor(N) + 1 || c <= 0) return {gain * mean, 0, mean, 0, 0};
+    const double at_end = discounts.slope(N + c), at_start = discounts.slope(N);
+    return {gain * mean, gain * (at_end - mean) / c, mean, gain * (at_end - at_start) / c, 0};
+}
+
+Tie simplified_gain(double c, double gain, double N) {
+    const double rank = N + (c + 1) / 2 + 1, log = std::log2(rank), slope = -gain / (log * log * rank * std::log(2.0));
+    return {gain / log, slope / 2, 1 / log, slope, 0};
+}
+
+// li(x) = Ei(ln x), x > 1, by its power series: ranks are far below where it would lose digits.
+double log_integral(double x) {
+    const double u = std::log(x);
+    double sum = 0.57721566490153286061 + std::log(u), term = 1;
+    for (int k = 1; k < 200; ++k) {
+        term *= u / k;
+        sum += term / k;
+        if (term < 1e-18 * std::abs(sum)) break;
+    }
+    return sum;
+}
+
+// Eq. (8) of the arXiv text: ln 2 [li(C + 1) - li(N + 2)] for the tie's discounts.
+Tie printed_gain(double c, double gain, double N) {
+    const Guarded n = at_least_guard(c), end = at_least_guard(N + c);
+    const double ln2 = std::log(2.0), span = ln2 * (log_integral(end.value + 1) - log_integral(N + 2));
+    const double by_end = ln2 * end.slope / std::log(end.value + 1), by_start = -ln2 / std::log(N + 2);
+    return {gain / n.value * span, gain / n.value * (by_end - n.slope * span / n.value), span / n.value, gain / n.value * (by_end + by_start), 0};
+}
+
+class Row {  // the memory of one query's ties
+public:
+    explicit Row(size_t n) : memory_(zeroed<double>(15 * (n + 8))) {
+        const size_t stride = n + 8;
+        double* at = memory_.get();
+        const auto next = [&](size_t rows = 1) { return std::exchange(at, at + rows * stride); };
+        ties = {next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), n, stride};
+    }
+
+    Ties ties;
+    size_t first = 0, end = 0;  // ties with items, and one more on either side: a pair may stand between the two
+
+    void set(size_t d, const Tie& tie) {
+        ties.value[d] = tie.value, ties.by_c[d] = tie.by_c, ties.by_x[d] = tie.by_x, ties.by_N[d] = tie.by_N, ties.by_X[d] = tie.by_X;
+    }
+
+private:
+    Buffer<double> memory_;
+};
+
+template <class T>
+void gather(const T* counts, size_t n_levels, const double* gains, Row& row) {
+    const Ties& ties = row.ties;
+    double N = 0, X = 0;
+    row.first = ties.n, row.end = 0;
+    for (size_t d = 0; d < ties.n; ++d) {
+        double c = 0, x = 0;
+        for (size_t v = 0; v < n_levels; ++v) {
+            c += double(counts[d * n_levels + v]);
+            x += gains[v] * double(counts[d * n_levels + v]);
+        }
+        ties.c[d] = c, ties.x[d] = x, ties.N[d] = N, ties.X[d] = X, ties.a[d] = N + 1;
+        N += c, X += x;
+        if (c > 0) row.first = std::min(row.first, d ? d - 1 : 0), row.end = std::min(d + 2, ties.n);
+    }
+    ties.a[ties.n] = N + 1;
+}
+
+double total(const Row& row) {
+    double sum = 0;
+    for (size_t d = row.first; d < row.end; ++d) sum += row.ties.value[d];
+    return sum;
+}
+
+// Gradient by each count: its own tie's, and through N and X that of every tie behind it; 0 where no pair is near.
+template <class T>
+void spread(const Row& row, size_t n_levels, const double* gains, double scale, T* grads) {
+    const Ties& ties = row.ties;
+    std::fill_n(grads, ties.n * n_levels, T(0));
+    double behind_N = 0, behind_X = 0;
+    for (size_t d = row.end; d-- > row.first;) {
+        const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X;
+        for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * by_x));
+        behind_N += ties.by_N[d], behind_X += ties.by_X[d];
+    }
+}
+
+void ap_ties(Row& row, Form form, const SoftKernels& run) {
+    const Ties& ties = row.ties;
+    if (form == Form::exact) return run.exact_ap(ties, row.first, row.end);
+    for (size_t d = row.first; d < row.end; ++d) {
+        const double c = ties.c[d], p = ties.x[d], N = ties.N[d], P = ties.X[d];
+        row.set(d, form == Form::simplified ? simplified_tie(c, p, N, P) : printed_tie(c, p, N, P, form == Form::cvpr ? N : N + 1));
+    }
+}
+
+void gain_ties(Row& row, Form form, const Discounts& discounts) {
+    const Ties& ties = row.ties;
+    for (size_t d = row.first; d < row.end; ++d) {
+        const double c = ties.c[d], gain = ties.x[d], N = ties.N[d];
+        if (form == Form::exact) row.set(d, exact_gain(c, gain, N, discounts));
+        else row.set(d, form == Form::simplified ? simplified_gain(c, gain, N) : printed_gain(c, gain, N));
+    }
+}
+
+// Best possible gain: the highest levels first.
+double ideal_gain(const int64_t* level_counts, size_t n_levels, const double* gains, const double* sums) {
+    double ideal = 0;
+    size_t before = 0;
+    for (size_t v = n_levels; v-- > 1;) {
+        const size_t after = before + size_t(level_counts[v]);
+        ideal += gains[v] * (sums[after] - sums[before]);
+        before = after;
+    }
+    return ideal;
+}
+
+// Runs of(row, level counts) -> the divisor of each query, after it has filled the ties; 0 leaves the query undefined.
+template <class T, class Of>
+bool for_rows(const SoftRows<T>& rows, const double* gains, Workers& workers, Of of) {
+    const size_t size = rows.n_centres * rows.n_levels;
+    return workers.run([&](size_t w) {
+        Row row(rows.n_centres);
+        for (size_t q = w; q < rows.n_queries && !workers.stopped(w); q += workers.size()) {
+            gather(rows.counts + q * size, rows.n_levels, gains, row);
+            const double divisor = of(row, rows.level_counts + q * rows.n_levels);
+            rows.values[q] = divisor > 0 ? T(total(row) / divisor) : std::numeric_limits<T>::quiet_NaN();
+            if (!rows.grads) continue;
+            if (divisor > 0) spread(row, rows.n_levels, gains, 1 / divisor, rows.grads + q * size);
+            else std::fill_n(rows.grads + q * size, size, T(0));
+        }
+    });
+}
+
+}  // namespace
+
+template <class T>
+bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers) {
+    const double relevant[2] = {0, 1};
+    const SoftKernels& run = soft_kernels();
+    return for_rows(rows, relevant, workers, [&](Row& row, const int64_t* level_counts) {
+        if (level_counts[1] > 0) ap_ties(row, form, run);
+        return double(level_counts[1]);
+    });
+}
+
+template <class T>
+bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const double* discount_sums, Workers& workers) {
+    return for_rows(rows, gains, workers, [&](Row& row, const int64_t* level_counts) {
+        const double ideal = ideal_gain(level_counts, rows.n_levels, gains, discount_sums);
+        if (ideal > 0) gain_ties(row, form, {discount_sums});
+        return ideal;
+    });
+}
+
+template bool relaxed_ap(const SoftRows<float>&, Form, Workers&);
+template bool relaxed_ap(const SoftRows<double>&, Form, Workers&);
+template bool relaxed_ndcg(const SoftRows<float>&, Form, const double*, const double*, Workers&);
+template bool relaxed_ndcg(const SoftRows<double>&, Form, const double*, const double*, Workers&);
+
+}  // namespace rankbits

@@ -1,0 +1,32 @@
+// Relaxed AP and NDCG of soft counts, and their gradients, one query a row. Equations and notation: docs/math.md.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "workers.hpp"
+
+namespace rankbits {
+
+enum class Form { exact, simplified, cvpr, arxiv };
+
+// Where the papers' printed forms divide by a count or take its logarithm, the count is at least this; 1 / (c - 1) is
+// (c - 1) / ((c - 1)^2 + GUARD^2).
+constexpr double GUARD = 0.1;
+
+template <class T>
+struct SoftRows {
+    const T* counts;              // (n_queries, n_centres, n_levels)
+    const int64_t* level_counts;  // (n_queries, n_levels)
+    size_t n_queries, n_centres, n_levels;
+    T* values;  // one a query, NaN where nothing is relevant
+    T* grads;   // of the value by the counts, zero where it is NaN; or null
+};
+
+template <class T>
+bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers);  // two levels
+
+// gains of the levels, gains[0] = 0; discount_sums[r] = the first r discounts together, up to the longest list.
+template <class T>
+bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const double* discount_sums, Workers& workers);
+
+}  // namespace rankbits

@@ -1,0 +1,10 @@
+#include "exact_ap.hpp"
+#include "soft_tiles.hpp"
+
+namespace rankbits {
+
+static constexpr SoftKernels TABLE{count_tile, pull_tile, polygammas, exact_ap};
+
+const SoftKernels& portable_soft_kernels() { return TABLE; }
+
+}  // namespace rankbits

@@ -1,0 +1,245 @@
+// The loop nests of the soft histogram, compiled once an instruction set: include it from a file compiled for that set.
+//
+// Why it is fast: one 6 x 16 micro-kernel does all products from registers (12 accumulators, two loads and six broadcasts for twelve
+// fused multiply-adds); a tile's products, bins and levels stay in the L1 cache; a pair costs one 64-bit add a histogram on the way
+// in and one look-up a histogram on the way back. What bounds it: the products (1.5 times M * M * b multiply-adds, where the plain way
+// takes 3), then two adds and two look-ups a pair.
+#include <cstring>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "soft.hpp"
+
+namespace rankbits {
+namespace {
+
+typedef float Floats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
+
+constexpr size_t STRIP = 6;
+
+inline Floats load(const float* p) { return *reinterpret_cast<const Floats*>(p); }
+inline void store(float* p, Floats x) { *reinterpret_cast<Floats*>(p) = x; }
+inline void store(uint32_t* p, Ints x) { *reinterpret_cast<Ints*>(p) = x; }
+
+#ifdef __AVX2__
+inline Ints widen(const uint8_t* bytes) { return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))); }
+
+inline void narrow(Ints x, uint8_t* bytes) {
+    const __m256i words = _mm256_packus_epi32((__m256i)x, (__m256i)x), packed = _mm256_packus_epi16(words, words);
+    const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(bytes), _mm_unpacklo_epi32(low, high));
+}
+#else
+inline Ints widen(const uint8_t* bytes) {
+    Ints x;
+    for (int k = 0; k < 8; ++k) x[k] = bytes[k];
+    return x;
+}
+
+inline void narrow(Ints x, uint8_t* bytes) {
+    for (int k = 0; k < 8; ++k) bytes[k] = uint8_t(x[k]);
+}
+#endif
+
+// c[r][0..16) (+)= sum over k < depth of a[r * a_row + k * a_step] * b[k * b_step + 0..16), for r < 6.
+template <bool ADD>
+inline __attribute__((always_inline)) void multiply_strip(const float* a, size_t a_row, size_t a_step, const float* b, size_t b_step,
+                                                          size_t depth, float* c, size_t c_row) {
+    Floats low[STRIP] = {}, high[STRIP] = {};
+    for (size_t k = 0; k < depth; ++k, a += a_step, b += b_step) {
+        const Floats b0 = load(b), b1 = load(b + 8);
+#pragma GCC unroll 6
+        for (size_t r = 0; r < STRIP; ++r) {
+            const float x = a[r * a_row];
+            low[r] += x * b0;
+            high[r] += x * b1;
+        }
+    }
+#pragma GCC unroll 6
+    for (size_t r = 0; r < STRIP; ++r) {
+        float* row = c + r * c_row;
+        store(row, ADD ? load(row) + low[r] : low[r]);
+        store(row + 8, ADD ? load(row + 8) + high[r] : high[r]);
+    }
+}
+
+struct Columns {  // [begin, end) and, where an own item splits them, a second run
+    size_t begin[2], end[2];
+};
+
+inline Columns columns_of(const Tile& tile, size_t i) {
+    if (tile.is_diagonal) return {{i + 1, 0}, {tile.cols, 0}};
+    const int32_t own = tile.own ? tile.own[i] : -1;
+    if (own < 0) return {{0, 0}, {tile.cols, 0}};
+    return {{0, size_t(own) + 1}, {size_t(own), tile.cols}};
+}
+
+// Levels of a tile gathered from rows that may lie a page apart.
+inline void gather_levels(const uint8_t* from, size_t ld, size_t rows, size_t cols, uint8_t* to) {
+    for (size_t i = 0; i < rows; ++i, from += ld) {
+        if (cols == TILE) std::memcpy(to + i * TILE, from, TILE);
+        else std::memcpy(to + i * TILE, from, cols);
+    }
+}
+
+// A 16 x 16 block of bytes: row i meets row i + 8 in turn, and four such rounds bring column j to row j.
+inline void transpose(const uint8_t* from, uint8_t* to) {
+    const Bytes low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}, high = low + 8;
+    Bytes rows[16], turned[16];
+    for (int i = 0; i < 16; ++i) rows[i] = *reinterpret_cast<const Bytes*>(from + i * TILE);
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 8; ++i) {
+            turned[2 * i] = __builtin_shuffle(rows[i], rows[i + 8], low);
+            turned[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + 8], high);
+        }
+        for (int i = 0; i < 8; ++i) {
+            rows[2 * i] = __builtin_shuffle(turned[i], turned[i + 8], low);
+            rows[2 * i + 1] = __builtin_shuffle(turned[i], turned[i + 8], high);
+        }
+    }
+    for (int i = 0; i < 16; ++i) *reinterpret_cast<Bytes*>(to + i * TILE) = rows[i];
+}
+
+// The levels of a tile's pairs for its rows and, with BOTH, for its columns, each at [row * TILE + column].
+template <bool BOTH>
+struct Levels {
+    alignas(64) uint8_t mine[TILE * TILE], theirs[BOTH ? TILE * TILE : 1];
+
+    explicit Levels(const Tile& tile) {
+        gather_levels(tile.levels_ab, tile.ld, tile.rows, tile.cols, mine);
+        if (!BOTH) return;
+        alignas(64) uint8_t turned[TILE * TILE];
+        gather_levels(tile.levels_ba, tile.ld, tile.cols, tile.rows, turned);
+        for (size_t i = 0; i < TILE; i += 16)
+            for (size_t j = 0; j < TILE; j += 16) transpose(turned + j * TILE + i, theirs + i * TILE + j);
+    }
+};
+
+// What a strip of pairs adds, and to which cells of its first row's and its first column's histogram.
+struct Strip {
+    alignas(64) float products[STRIP * TILE];
+    alignas(64) uint32_t fraction[STRIP * TILE], at_row[STRIP * TILE], at_column[STRIP * TILE];
+};
+
+template <bool BOTH>
+inline void place(Strip& strip, const Bins& shape, const uint8_t* mine, const uint8_t* theirs, uint8_t* bins) {
+    const Floats zero{}, top = zero + float(shape.n_bins), unit = zero + float(1 << FRACTION_BITS);
+    const Ints last = Ints{} + int32_t(shape.n_bins - 1), ramp = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int32_t stride = int32_t(cells_a_row(shape)), n_levels = int32_t(shape.n_levels);
+    for (size_t r = 0; r < STRIP; ++r) {
+        for (size_t j = 0; j < TILE; j += 8) {
+            const size_t at = r * TILE + j;
+            Floats z = shape.offset - shape.scale * load(strip.products + at);
+            z = z > zero ? z : zero;
+            z = z < top ? z : top;
+            Ints k = __builtin_convertvector(z, Ints);
+            k = k < last ? k : last;
+            const Floats t = z - __builtin_convertvector(k, Floats);
+            const Ints cell = k * n_levels;
+            store(strip.fraction + at, __builtin_convertvector(t * unit, Ints));
+            store(strip.at_row + at, cell + widen(mine + at) + int32_t(r) * stride);
+            if (BOTH) store(strip.at_column + at, cell + widen(theirs + at) + (ramp + int32_t(j)) * stride);
+            narrow(k, bins + at);
+        }
+    }
+}
+
+template <bool BOTH>
+inline __attribute__((always_inline)) void add_pair(const Strip& strip, size_t at, uint64_t* rows, uint64_t* columns) {
+    const uint64_t added = (uint64_t{1} << COUNT_SHIFT) | strip.fraction[at];
+    rows[strip.at_row[at]] += added;
+    if (BOTH) columns[strip.at_column[at]] += added;
+}
+
+// Two adds to one cell wait for each other, and few bins are in use: so the six rows of a strip advance together, each one column
+// ahead of the row above it, and an add meets its row's or column's last one only six adds later.
+template <bool BOTH>
+inline void add_skewed(const Strip& strip, size_t cols, uint64_t* rows, uint64_t* columns) {
+    for (size_t r = 0; r < STRIP; ++r)
+        for (size_t j = 0; j < (r < cols ? r : cols); ++j) add_pair<BOTH>(strip, r * TILE + j, rows, columns);
+    size_t j = 0;
+    for (; j + STRIP - 1 < cols; ++j) {
+#pragma GCC unroll 6
+        for (size_t r = 0; r < STRIP; ++r) add_pair<BOTH>(strip, r * (TILE + 1) + j, rows, columns);
+    }
+    for (size_t r = 0; r < STRIP; ++r)
+        for (size_t k = j + r; k < cols; ++k) add_pair<BOTH>(strip, r * TILE + k, rows, columns);
+}
+
+template <bool BOTH>
+void count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, uint8_t* bins) {
+    const Levels<BOTH> levels(tile);
+    Strip strip;
+    std::memset(strip.products, 0, sizeof strip.products);
+    for (size_t row = 0; row < tile.rows; row += STRIP) {
+        for (size_t j = tile.is_diagonal ? row / PANEL * PANEL : 0; j < tile.cols; j += PANEL)
+            multiply_strip<false>(tile.a + row * tile.width, tile.width, 1, tile.panels + j * tile.width, PANEL, tile.width,
+                                  strip.products + j, TILE);
+        place<BOTH>(strip, shape, levels.mine + row * TILE, BOTH ? levels.theirs + row * TILE : nullptr, bins + row * TILE);
+        uint64_t* rows = hist_a + row * cells_a_row(shape);
+        const size_t n_rows = STRIP < tile.rows - row ? STRIP : tile.rows - row;
+        if (n_rows == STRIP && !tile.is_diagonal && !tile.own) {
+            add_skewed<BOTH>(strip, tile.cols, rows, hist_b);
+            continue;
+        }
+        for (size_t r = 0; r < n_rows; ++r) {
+            const Columns columns = columns_of(tile, row + r);
+            for (int run = 0; run < 2; ++run)
+                for (size_t j = columns.begin[run]; j < columns.end[run]; ++j) add_pair<BOTH>(strip, r * TILE + j, rows, hist_b);
+        }
+    }
+}
+
+void count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, uint8_t* bins) {
+    alignas(64) uint8_t unused[TILE * TILE];
+    if (hist_b) count_strips<true>(tile, shape, hist_a, hist_b, bins ? bins : unused);
+    else count_strips<false>(tile, shape, hist_a, hist_b, bins ? bins : unused);
+}
+
+// steps[i * TILE + j] = the gradient of the distance of pair (i, j), from its row's and its column's slopes.
+template <bool BOTH>
+inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const uint8_t* bins, float* steps) {
+    const Levels<BOTH> levels(tile);
+    alignas(64) uint32_t at_row[TILE], at_column[TILE];
+    const size_t stride = slopes_a_row(shape);
+    const int32_t n_levels = int32_t(shape.n_levels);
+    const Ints ramp = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (size_t i = 0; i < tile.rows; ++i) {
+        for (size_t j = 0; j < TILE; j += 8) {
+            const size_t at = i * TILE + j;
+            const Ints cell = widen(bins + at) * n_levels;
+            store(at_row + j, cell + widen(levels.mine + at));
+            if (BOTH) store(at_column + j, cell + widen(levels.theirs + at) + (ramp + int32_t(j)) * int32_t(stride));
+        }
+        const Columns columns = columns_of(tile, i);
+        const float* row = slopes_a + i * stride;
+        float* out = steps + i * TILE;
+        for (int run = 0; run < 2; ++run)
+            for (size_t j = columns.begin[run]; j < columns.end[run]; ++j) out[j] = BOTH ? row[at_row[j]] + slopes_b[at_column[j]] : row[at_row[j]];
+    }
+    if (!tile.is_diagonal) return;
+    for (size_t i = 0; i < tile.rows; ++i)
+        for (size_t j = i + 1; j < tile.cols; ++j) steps[j * TILE + i] = steps[i * TILE + j];
+}
+
+void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const uint8_t* bins, float* grad_a,
+               float* grad_b) {
+    alignas(64) float steps[TILE * TILE];
+    const bool has_gaps = tile.is_diagonal || tile.own || tile.rows % STRIP || tile.cols % STRIP;
+    if (has_gaps) std::memset(steps, 0, sizeof steps);
+    if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, bins, steps);
+    else look_up<false>(tile, shape, slopes_a, slopes_b, bins, steps);
+    for (size_t bit = 0; bit < tile.width; bit += PANEL) {
+        for (size_t i = 0; i < tile.rows; i += STRIP)
+            multiply_strip<true>(steps + i * TILE, TILE, 1, tile.b + bit, tile.width, tile.cols, grad_a + i * tile.width + bit, tile.width);
+        if (!grad_b || tile.is_diagonal) continue;
+        for (size_t j = 0; j < tile.cols; j += STRIP)
+            multiply_strip<true>(steps + j, 1, TILE, tile.a + bit, tile.width, tile.rows, grad_b + j * tile.width + bit, tile.width);
+    }
+}
+
+}  // namespace
+}  // namespace rankbits

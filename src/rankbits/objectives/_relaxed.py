@@ -1,0 +1,145 @@
+"""Relaxed average precision and NDCG: the tie-aware metrics of a soft histogram.
+
+With c, p the soft counts of a tie and of its relevant part, N, P those before it, C = N + c, and
+H the harmonic numbers continued to the reals, a tie adds to AP
+
+    exact       p * [(P + 1) Q + (p - 1) R],   Q = (H(C) - H(N)) / c,   R = (1 - (N + 1) Q)/(c - 1)
+    simplified  p * (2P + p + 1) / (2N + c + 1)
+    cvpr        Eq. (11) of the CVPR text: a logarithm of C / N
+    arxiv       Eq. (7) of the arXiv text: a logarithm of C / (N + 1)
+
+and to DCG, G the gain 2^v - 1 and g = sum over v of G(v) c[v],
+
+    exact       g / c * (D(C) - D(N)), D the sums of discounts, linear between whole ranks
+    simplified  g / log2(N + (c + 1)/2 + 1)
+    arxiv       g / c * ln 2 * (li(C + 1) - li(N + 2)), Eq. (8)
+
+`exact` equals the tie-aware metric wherever the counts are whole. The printed forms have poles: a
+count that is divided by, or whose logarithm is taken, is read as at least 0.1, and 1 / (c - 1) as
+(c - 1) / ((c - 1)^2 + 0.01). Eq. (12) of the CVPR text starts its integral where it diverges for
+the first tie, and is not offered. docs/math.md derives all of them and says why Q and R are smooth.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from rankbits import _check, _native
+from rankbits.errors import InputError
+from rankbits.objectives._lists import Lists, lists_of, positions_of, relevant, whole_levels
+from rankbits.objectives._soft import pulled
+
+RELAXATIONS = ("exact", "simplified", "cvpr", "arxiv")
+_MAX_GAIN_LEVEL = 50
+_Value = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int], None]
+
+
+def relaxed_ap(
+    phi: torch.Tensor,
+    levels: torch.Tensor,
+    relaxation: str = "exact",
+    n_bins: int | None = None,
+    delta: float = 1.0,
+    *,
+    gallery: torch.Tensor | None = None,
+    own: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Relaxed average precision of each query, differentiable once; arguments as in `soft_ties`.
+
+    Levels above 0 are relevant. NaN for a query without a relevant item: `mean_over_queries`
+    leaves it out.
+
+    >>> phi = torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    >>> same_class = torch.tensor([0, 0, 1, 1])
+    >>> relaxed_ap(phi, same_class[:, None] == same_class)
+    tensor([1.0000, 1.0000, 0.6111, 1.0000])
+    """
+    form = RELAXATIONS.index(_check.choice("relaxation", relaxation, RELAXATIONS))
+    positions = relevant(whole_levels(levels))
+    lists = lists_of(phi, positions, 2, n_bins, delta, gallery, own)
+
+    def value(
+        counts: np.ndarray, of_level: np.ndarray, values: np.ndarray, grads: np.ndarray, n: int
+    ) -> None:
+        _native.relaxed_ap(counts, of_level, form, values, grads, n)
+
+    found: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
+        phi, gallery, lists, value
+    )
+    return found
+
+
+def relaxed_ndcg(
+    phi: torch.Tensor,
+    levels: torch.Tensor,
+    relaxation: str = "exact",
+    n_bins: int | None = None,
+    delta: float = 1.0,
+    *,
+    gallery: torch.Tensor | None = None,
+    own: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Relaxed NDCG of each query, gain 2^v - 1, differentiable once; arguments as in `soft_ties`.
+
+    The ideal ranking is that of the query's own list. NaN for a query without a relevant item.
+    """
+    known = tuple(name for name in RELAXATIONS if name != "cvpr")
+    form = RELAXATIONS.index(_check.choice("relaxation", relaxation, known))
+    values_of, positions = positions_of(whole_levels(levels), every=False)
+    if int(values_of[-1]) > _MAX_GAIN_LEVEL:
+        raise InputError(
+            f"levels must be at most {_MAX_GAIN_LEVEL} for gains of 2^level - 1, "
+            f"got {int(values_of[-1])}"
+        )
+    lists = lists_of(phi, positions, len(values_of), n_bins, delta, gallery, own)
+    gains = np.exp2(values_of.numpy().astype(np.float64)) - 1
+    sums = _discount_sums(int(lists.items.shape[0] * (1 + np.ceil(delta))) + 3)
+
+    def value(
+        counts: np.ndarray, of_level: np.ndarray, values: np.ndarray, grads: np.ndarray, n: int
+    ) -> None:
+        _native.relaxed_ndcg(counts, of_level, form, gains, sums, values, grads, n)
+
+    found: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
+        phi, gallery, lists, value
+    )
+    return found
+
+
+def mean_over_queries(values: torch.Tensor) -> torch.Tensor:
+    """Mean of the queries that have a value; 0, with a gradient of 0, if none has.
+
+    >>> mean_over_queries(torch.tensor([1.0, float("nan"), 0.5]))
+    tensor(0.7500)
+    """
+    n_defined = (~torch.isnan(values)).sum().clamp(min=1)
+    return torch.nansum(values) / n_defined
+
+
+@lru_cache(maxsize=8)
+def _discount_sums(n: int) -> np.ndarray:
+    """Sums of the first 0, 1, ..., n discounts 1 / log2(rank + 1)."""
+    return np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2.0, n + 2)))])
+
+
+class _Relaxed(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, phi: torch.Tensor, gallery: torch.Tensor | None, lists: Lists, value: _Value
+    ) -> torch.Tensor:
+        needs_grad = any(ctx.needs_input_grad)
+        counts, of_level, ctx.bins = lists.count(keep_bins=needs_grad)
+        values = np.empty(len(counts), counts.dtype)
+        grads = np.empty_like(counts) if needs_grad else counts[:0].copy()
+        value(counts, of_level, values, grads, lists.n_threads)
+        ctx.lists, ctx.codes, ctx.grads = lists, (phi.dtype, phi.device), grads
+        return torch.from_numpy(values).to(phi.device, phi.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        grads = torch.from_numpy(ctx.grads)
+        grad = grad.to("cpu", grads.dtype)
+        return (*pulled(ctx, grads * grad[:, None, None]), None, None)
