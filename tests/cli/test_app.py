@@ -13,7 +13,7 @@ from rankbits.cli._output import progress_bar
 
 def test_every_command_has_help_and_the_version_is_printed():
     names = {command.callback.__name__ for command in app.registered_commands}
-    assert names == {"evaluate", "audit", "compare", "demo"}
+    assert names == {"audit", "bench", "compare", "demo", "encode", "evaluate", "export", "fit"}
     for name in names:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
     done = CliRunner().invoke(app, ["--version"])

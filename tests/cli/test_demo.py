@@ -1,13 +1,16 @@
 import json
-from itertools import pairwise
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from rankbits import _check, affinity, evaluate, methods
 from rankbits.cli import app
-from rankbits.cli._demo import METRICS, encoded
+from rankbits.cli._demo import METRICS, first_of_each, training_rows
 from rankbits.datasets import digits
+
+NAMES = ["talr-ap", "sign", "lsh"]
 
 
 def call(*arguments):
@@ -20,6 +23,34 @@ def done(tmp_path_factory):
     return folder, call("--out", folder)
 
 
+@pytest.fixture(scope="module")
+def results(done):
+    return json.loads((done[0] / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def split():
+    return digits(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def codes(split):
+    """(queries, database) by method, encoded without the command."""
+    rows = training_rows(1500, 0)
+    learned = {"validation_fraction": 0.2, "device": "cpu", "n_threads": 1, "random_state": 0}
+    params = {"talr-ap": learned, "sign": {}, "lsh": {"random_state": 0}}
+    fitted = {
+        name: methods.get(name, n_bits=32, **params[name]).fit(
+            split.database_x[rows], split.database_y[rows]
+        )
+        for name in NAMES
+    }
+    return {
+        name: (hasher.encode(split.query_x), hasher.encode(split.database_x))
+        for name, hasher in fitted.items()
+    }
+
+
 def test_it_prints_json_and_says_on_standard_error_what_it_wrote(done):
     folder, result = done
     assert result.exit_code == 0, result.stderr
@@ -29,29 +60,36 @@ def test_it_prints_json_and_says_on_standard_error_what_it_wrote(done):
     assert sorted(path.name for path in folder.iterdir()) == ["index.html", "results.json"]
 
 
-def test_results_hold_the_metrics_and_audit_of_each_code(done):
-    folder, result = done
-    results = json.loads((folder / "results.json").read_text())
-    shown = json.loads(result.stdout)["codes"]
-    assert list(shown) == list(results["codes"])
-    assert len(shown) == 4
+def test_results_hold_the_metrics_and_audit_of_each_method(done, results):
+    shown = json.loads(done[1].stdout)["codes"]
+    assert list(shown) == list(results["codes"]) == NAMES
     for name, row in results["codes"].items():
-        assert tuple(row["metrics"]) == METRICS
-        assert row["metrics"] == shown[name]["metrics"]
-        assert row["metrics"]["AP"] == pytest.approx(row["audit"]["ap"]["expected"], abs=1e-15)
-        low, high = shown[name]["AP range"]
-        assert low < row["metrics"]["AP"] < high
-    assert (results["queries"], results["database"]) == (297, 1500)
+        metrics, ap = row["metrics"], row["audit"]["ap"]
+        assert tuple(metrics) == METRICS
+        assert metrics == shown[name]["metrics"]
+        bounds = [metrics[key] for key in ("AP.worst", "AP", "AP.best")]
+        assert bounds == pytest.approx([ap["worst"], ap["expected"], ap["best"]], abs=1e-15)
+        assert bounds[0] < bounds[1] < bounds[2]
+    assert (results["queries"], results["database"], results["trained on"]) == (297, 1500, 750)
 
 
-def test_sign_codes_score_what_their_bits_score(done):
-    split = digits(random_state=0)
-    bits = [x > split.database_x.mean(axis=0) for x in (split.query_x, split.database_x)]
+def test_scores_are_those_that_evaluate_gives_the_fitted_methods(results, split, codes):
+    relevant = affinity.classes(split.query_y, split.database_y)
+    for name, pair in codes.items():
+        wanted = evaluate(*pair, relevant, METRICS).mean
+        assert results["codes"][name]["metrics"] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_sign_codes_score_what_their_bits_score(results, split):
+    trained = split.database_x[training_rows(1500, 0)]
+    widest = np.argsort(-trained.var(axis=0), kind="stable")[:32]
+    mean = trained.mean(axis=0)
+    bits = [(x > mean)[:, widest] for x in (split.query_x, split.database_x)]
     same = split.query_y[:, None] == split.database_y[None]
     distances = (bits[0][:, None] != bits[1][None]).sum(axis=2)
     values = []
     for row, relevant in zip(distances, same, strict=True):
-        n, p = (np.bincount(row[kept], minlength=65) for kept in (row >= 0, relevant))
+        n, p = (np.bincount(row[kept], minlength=33) for kept in (row >= 0, relevant))
         ends = np.cumsum(n)
         found = 0.0
         for tie in np.flatnonzero(p):
@@ -59,22 +97,110 @@ def test_sign_codes_score_what_their_bits_score(done):
             share = (p[tie] - 1) / max(n[tie] - 1, 1) * np.arange(n[tie])
             found += p[tie] / n[tie] * ((p[:tie].sum() + 1 + share) / ranks).sum()
         values.append(found / p.sum())
-    shown = json.loads(done[1].stdout)["codes"]["sign, 64 bits"]["metrics"]
+    shown = results["codes"]["sign"]["metrics"]
     assert shown["AP"] == pytest.approx(np.mean(values), abs=1e-10)
 
 
-def test_more_hyperplanes_rank_better_and_random_ones_beat_chance(done):
-    shown = json.loads(done[1].stdout)["codes"]
-    scores = [shown[f"hyperplanes, {bits} bits"]["metrics"]["AP"] for bits in (16, 32, 64)]
-    assert all(a < b for a, b in pairwise(scores))
-    assert scores[0] > 0.2
+def test_learned_codes_rank_far_better_than_both_yardsticks(results):
+    learned, *others = (results["codes"][name]["metrics"]["AP"] for name in NAMES)
+    assert learned > 0.9
+    assert max(others) < 0.65
 
 
-def test_a_bit_is_the_side_of_its_hyperplane():
-    x, planes = np.array([[1.0, 3.0], [5.0, 1.0]]), np.array([[1.0, 0.0], [-1.0, 1.0]])
-    codes = encoded(x, np.array([2.0, 2.0]), planes)
-    assert codes.bits().tolist() == [[0, 1], [1, 0]]
-    assert encoded(x, np.array([2.0, 2.0]), None).bits().tolist() == [[0, 1], [1, 0]]
+def test_half_of_the_database_is_learned_from_and_its_choice_follows_the_seed():
+    rows = training_rows(1500, 7)
+    assert len(set(rows.tolist())) == 750
+    assert (rows >= 0).all()
+    assert (rows < 1500).all()
+    assert (np.diff(rows) > 0).all()
+    assert rows.tolist() == training_rows(1500, 7).tolist() != training_rows(1500, 8).tolist()
+
+
+def test_the_history_is_that_of_the_training_without_its_times(results):
+    epochs = [epoch["epoch"] for epoch in results["history"]]
+    assert epochs == list(range(1, len(epochs) + 1))
+    assert all(set(epoch) == {"epoch", "loss", "score"} for epoch in results["history"])
+    assert results["history"][-1]["loss"] < 0.2 < results["history"][0]["loss"]
+    assert all(0 < epoch["score"] < 1 for epoch in results["history"])
+
+
+class Parts(HTMLParser):
+    """Headings, what figures say of themselves, cells of tables, and the lists of pictures."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.headings, self.figures, self.cells, self.queries = [], [], [], []
+        self.place = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        facts = dict(attributes)
+        self.place = tag
+        if tag == "svg":
+            self.figures.append(facts["aria-label"])
+        if tag == "img" and facts["alt"].startswith("query: "):
+            self.queries.append((facts["alt"], []))
+        elif tag == "ol":
+            self.queries[-1][1].append([])
+        elif tag == "img":
+            self.queries[-1][1][-1].append(facts["alt"])
+
+    def handle_data(self, data):
+        kept = {"h2": self.headings, "h3": self.headings, "td": self.cells, "th": self.cells}
+        if self.place in kept and data.strip():
+            kept[self.place].append(data)
+
+
+@pytest.fixture(scope="module")
+def parts(done):
+    return Parts((done[0] / "index.html").read_text())
+
+
+def test_the_page_has_every_part(parts, results):
+    assert parts.headings[:6] == [
+        "Exact scores",
+        "How far relevant and irrelevant items lie",
+        "How training went",
+        "Queries and their nearest pictures",
+        "The first query of each digit",
+        "The three queries that talr-ap ranks worst",
+    ]
+    assert "One of them in detail: talr-ap" in parts.headings
+    kinds = ("Range of", "Distances of", "Average precision of training", "Points", "Mean number")
+    for kind in kinds:
+        assert len([words for words in parts.figures if words.startswith(kind)]) == 2
+    best = max(epoch["score"] for epoch in results["history"])
+    assert any(f"held-out rows {best:.3f}" in words for words in parts.figures)
+
+
+def test_the_first_table_has_a_line_of_scores_for_each_method(parts, results):
+    wanted = ["codes", *METRICS]
+    for name in NAMES:
+        scores = results["codes"][name]["metrics"].values()
+        wanted += [name, *(f"{score:.4f}" for score in scores)]
+    assert parts.cells[: len(wanted)] == wanted
+
+
+def test_the_pictures_are_the_nearest_of_each_query(parts, split, codes):
+    relevant = affinity.classes(split.query_y, split.database_y)
+    ap = evaluate(*codes["talr-ap"], relevant).per_query["AP"]
+    hardest = sorted(range(297), key=lambda query: (ap[query], query))[:3]
+    firsts = [split.query_y.tolist().index(digit) for digit in range(10)]
+    for query, (words, lists) in zip([*firsts, *hardest], parts.queries, strict=True):
+        label = split.query_y[query]
+        assert words == f"query: {label}"
+        for name, shown in zip(("talr-ap", "lsh"), lists, strict=True):
+            asked, items = (side.bits() for side in codes[name])
+            order = sorted(((item != asked[query]).sum(), row) for row, item in enumerate(items))
+            assert shown == [
+                f"{digit}, distance {distance}, {'' if digit == label else 'ir'}relevant"
+                for distance, row in order[:8]
+                for digit in [split.database_y[row]]
+            ]
+
+
+def test_the_first_of_each_label_is_its_least_row():
+    assert first_of_each(np.array([2, 0, 2, 1, 0])).tolist() == [1, 3, 0]
 
 
 def test_a_second_run_writes_the_same_bytes(done, tmp_path):
@@ -83,23 +209,33 @@ def test_a_second_run_writes_the_same_bytes(done, tmp_path):
         assert (tmp_path / name).read_bytes() == (done[0] / name).read_bytes()
 
 
-def test_the_page_shows_all_codes_and_every_score(done):
-    page = (done[0] / "index.html").read_text()
-    results = json.loads((done[0] / "results.json").read_text())
-    for name, row in results["codes"].items():
-        assert name in page
-        for value in row["metrics"].values():
-            assert f"{value:.4f}" in page
-
-
-def test_the_table_has_a_line_for_each_code(tmp_path):
+def test_the_table_has_a_line_for_each_method(tmp_path):
     shown = call("--out", tmp_path, "--format", "table", "--seed", "3").stdout
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["seed"] == 3
     for name, row in results["codes"].items():
         line = next(line for line in shown.splitlines() if name in line)
-        assert f"{row['metrics']['nDCG']:.4f}" in line
+        assert line.split() == [name, *(f"{value:.4f}" for value in row["metrics"].values())]
     assert f"page: {tmp_path / 'index.html'}" in shown
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("torch", "train"), ("matplotlib", "report"), ("jinja2", "report")]
+)
+def test_a_missing_extra_is_named_before_any_work(monkeypatch, tmp_path, missing, extra):
+    real = _check.importlib.import_module
+
+    def importing(name):
+        if name == missing:
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr(_check.importlib, "import_module", importing)
+    result = call("--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert f"needs {missing}; install it with: pip install 'rankbits[{extra}]'" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_in_the_place_of_the_folder_exits_1(tmp_path):

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from rankbits import BinaryCodes, affinity
 from rankbits.evaluate._audit import audit
+from rankbits.report import _curves, _plots
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +33,19 @@ def scored(small):
         return replace(small, name=name, ap=ap)
 
     return build
+
+
+@pytest.fixture
+def painted(monkeypatch):
+    """The axes of a plot, to measure what was drawn instead of reading paths."""
+
+    def paint(plot, *data, **options):
+        kept = []
+        for module in (_plots, _curves):
+            monkeypatch.setattr(module, "draw", lambda name, size, paint, words: kept.append(paint))
+        plot(*data, **options)
+        figure = Figure()
+        kept[0](figure)
+        return figure.axes
+
+    return paint

@@ -5,11 +5,13 @@ from functools import cache
 from html.parser import HTMLParser
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 from rankbits import _check
 from rankbits.errors import MissingExtraError
-from rankbits.report import audit_page, comparison_page, require_extra
+from rankbits.report import Sample, audit_page, comparison_page, require_extra
+from rankbits.report._samples import Neighbour, picture
 from rankbits.report._svg import COLOURS
 from rankbits.report._words import EXPLANATIONS, headline, signed
 
@@ -24,7 +26,8 @@ LOADS = {
     "background",
     "manifest",
 }
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "img"}
+PICTURE = "data:image/png;base64,"
 
 
 class Page(HTMLParser):
@@ -62,8 +65,23 @@ class Page(HTMLParser):
 def several(audits):
     scores = [{"AP": audit.ap.expected, "P@r2": 0.1234} for audit in audits]
     return comparison_page(
-        audits, scores, title="A title", intro="An intro.", detail=len(audits) - 1
+        audits,
+        scores,
+        title="A title",
+        intro="An intro.",
+        detail=len(audits) - 1,
+        history=[{"epoch": n, "loss": 1 / n, "score": 0.5} for n in (1, 2)],
+        samples={f"Queries of {audits[-1].name}": [sample(audits[-1].name)]},
     )
+
+
+def sample(name):
+    """A query with two neighbours, under a name and labels from outside."""
+    found = [
+        Neighbour(n, picture(np.full((2, 2), n / 2)), name, 3 + n, is_relevant=n == 0)
+        for n in (0, 1)
+    ]
+    return Sample(0, picture(np.eye(2)), name, {name: found})
 
 
 PAGES = {
@@ -91,8 +109,8 @@ def test_a_page_loads_nothing_and_runs_nothing(text_of, page):
     text = text_of(page)
     found = Page(text)
     assert found.open == []
-    assert all(target.startswith("#") for target in found.loads)
-    assert not found.tags & {"script", "link", "iframe", "img", "object", "embed", "base", "image"}
+    assert all(target.startswith(("#", PICTURE)) for target in found.loads)
+    assert not found.tags & {"script", "link", "iframe", "object", "embed", "base", "image"}
     assert not re.search(r"@import|url\((?!#)|javascript:|\son[a-z]+=", text)
     outside = set(re.findall(r"https?://[^\"'<\s]+", text))
     assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -102,7 +120,8 @@ def test_a_page_loads_nothing_and_runs_nothing(text_of, page):
 def test_ids_are_unique_and_every_link_within_the_page_has_its_end(text_of, page):
     found = Page(text_of(page))
     assert len(found.ids) == len(set(found.ids))
-    assert {target[1:] for target in found.loads} <= set(found.ids)
+    links = {target[1:] for target in found.loads if not target.startswith(PICTURE)}
+    assert links <= set(found.ids)
 
 
 @every_page
@@ -164,6 +183,31 @@ def test_a_comparison_shows_every_score_and_the_chosen_detail(scored):
         assert word in found
     assert "One of them in detail: second" in found
     assert "“first” beats “second” by 1.00 points" in found
+    assert "“first” scores AP" in found
+
+
+def test_a_comparison_has_the_parts_of_learned_codes(small, text_of):
+    text = text_of(PAGES["comparison"])
+    for figure in ("Range of average", "Distances of relevant", "Average precision of training"):
+        assert len(re.findall(f'<svg role="img" aria-label="{figure}', text)) == 2
+    words = Page(text).text
+    assert "How training went" in words
+    assert f"Queries of {small.name}" in words
+    shown = re.findall(r'<li class="(\w+)"><span><img src="([^"]+)" alt="([^"]+)">', text)
+    near, far = sample(small.name).nearest[small.name]
+    assert shown == [
+        ("right", near.picture, "small codes, distance 3, relevant"),
+        ("wrong", far.picture, "small codes, distance 4, irrelevant"),
+    ]
+
+
+def test_without_training_and_pictures_their_parts_are_left_out(small):
+    text = comparison_page([small], [{"AP": 0.5}], title="A title", intro="An intro.")
+    words = Page(text).text
+    assert "How far relevant and irrelevant items lie" in words
+    assert "How training went" not in words
+    assert "nearest pictures" not in words
+    assert "<img" not in text
 
 
 def test_skipped_queries_are_shown_only_where_there_are_some(small, text_of):

@@ -3,17 +3,22 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from matplotlib.figure import Figure
 
 from rankbits.evaluate._audit_result import TieSizes
-from rankbits.report import _plots, deviation_plot, range_plot, tie_plot
+from rankbits.report import deviation_plot, distance_plot, range_plot, tie_plot, training_plot
 from rankbits.report._svg import COLOURS, draw, plain
 from rankbits.report._words import LABELS
 
+HISTORY = [
+    {"epoch": epoch, "loss": loss, "score": score}
+    for epoch, loss, score in [(1, 0.75, 0.5), (2, 0.5, 0.875), (3, 0.25, 0.875), (4, 0.125, 0.75)]
+]
 PLOTS = {
     "range": lambda audit, **options: range_plot([audit], **options),
     "deviation": lambda audit, **options: deviation_plot([audit.ap, audit.ndcg], **options),
     "ties": lambda audit, **options: tie_plot(audit.ties, **options),
+    "distances": lambda audit, **options: distance_plot([audit, audit], **options),
+    "training": lambda audit, **options: training_plot(HISTORY, **options),
 }
 every_plot = pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
 
@@ -22,21 +27,6 @@ def texts(svg):
     """All text that the figure shows."""
     root = ElementTree.fromstring(svg)
     return ["".join(node.itertext()) for node in root.iter() if node.tag.endswith("}text")]
-
-
-@pytest.fixture
-def painted(monkeypatch):
-    """The axes of a plot, to measure what was drawn instead of reading paths."""
-
-    def paint(plot, *data, **options):
-        kept = []
-        monkeypatch.setattr(_plots, "draw", lambda name, size, paint, words: kept.append(paint))
-        plot(*data, **options)
-        figure = Figure()
-        kept[0](figure)
-        return figure.axes
-
-    return paint
 
 
 @every_plot

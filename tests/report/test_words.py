@@ -31,6 +31,12 @@ def test_what_tools_print_names_the_farthest_and_leaves_the_bounds_out(scored):
     assert "scikit-learn is farthest off, by −5.00 points" in text
 
 
+def test_the_ranking_names_all_codes_the_best_first_with_digits_that_tell_them_apart(scored):
+    audits = [scored(name, 0, ap, 1) for name, ap in (("a b", 0.25), ("c", 0.75), ("d", 0.2504))]
+    assert _words.ranking(audits) == "“c” scores AP 0.75000, “d” 0.25040, “a b” 0.25000."
+    assert _words.ranking(audits[:1]) == "“a b” scores AP 0.250."
+
+
 def test_the_closest_overlapping_codes_are_compared(scored):
     audits = [
         scored("far", 0.1, 0.2, 0.3),

@@ -29,6 +29,16 @@ class Affinity(ABC):
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         """Positions in `levels` of a block of pairs: uint8 if at most 256 levels, else uint16."""
 
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        """Positions in `levels` of every (query_rows[i], item_rows[j]), as `indices` types them.
+
+        Rows are numbered from 0, in any order, repeats allowed: what a minibatch asks for.
+        """
+        found = np.empty((len(query_rows), len(item_rows)), self.index_dtype)
+        for i, query in enumerate(query_rows):
+            found[i] = self.indices(slice(query, query + 1), slice(None))[0, item_rows]
+        return found
+
     def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Positions in `levels` of single pairs (queries[j], items[j]); -1 in items gives 0."""
         found = np.zeros(len(queries), np.int64)

@@ -45,6 +45,10 @@ class Classes(Affinity):
         equal: np.ndarray = self.query_ids[queries, None] == self.database_ids(items)[None]
         return equal.astype(np.uint8)
 
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        equal: np.ndarray = self.query_ids[query_rows, None] == self.database_ids(item_rows)[None]
+        return equal.astype(np.uint8)
+
     def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         equal: np.ndarray = self.query_ids[queries] == self.database_ids(items)
         return (equal & (items >= 0)).astype(np.int64)

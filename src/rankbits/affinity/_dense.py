@@ -19,7 +19,12 @@ class Levels(Affinity):
         self._is_dense = bool(self.levels[-1] == len(self.levels) - 1)
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
-        block = self.matrix[queries, items]
+        return self._positions(self.matrix[queries, items])
+
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        return self._positions(self.matrix[np.ix_(query_rows, item_rows)])
+
+    def _positions(self, block: np.ndarray) -> np.ndarray:
         if not self._is_dense:
             block = np.searchsorted(self.levels, block.astype(np.int64))
         return np.ascontiguousarray(block, dtype=self.index_dtype)

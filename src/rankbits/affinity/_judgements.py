@@ -1,12 +1,14 @@
 """Sparse judgements: (query, item, level) triples, everything unjudged irrelevant."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rankbits import _check
 from rankbits.affinity._base import Affinity, levels_with_zero
 from rankbits.errors import InputError
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 class Judgements(Affinity):
@@ -27,6 +29,19 @@ class Judgements(Affinity):
         kept = (columns >= left) & (columns < right)
         block[rows[kept] - first, columns[kept] - left] = found[kept]
         return block
+
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        names, columns = np.unique(item_rows, return_inverse=True)
+        block = np.zeros((len(query_rows), max(len(names), 1)), self.index_dtype)
+        first, last = (np.searchsorted(self.queries, query_rows, side) for side in _SIDES)
+        n_judged = last - first
+        rows = np.repeat(np.arange(len(query_rows)), n_judged)
+        starts = np.repeat(first - (np.cumsum(n_judged) - n_judged), n_judged)
+        judged = starts + np.arange(len(rows))
+        spots = np.searchsorted(names, self.items[judged])
+        kept = np.append(names, -1)[spots] == self.items[judged]
+        block[rows[kept], spots[kept]] = self.found[judged[kept]]
+        return block[:, columns]
 
 
 def judgements(rows: Any, n_queries: int, n_database: int) -> Judgements:

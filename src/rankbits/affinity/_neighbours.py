@@ -30,7 +30,12 @@ class Neighbours(Affinity):
         self.shape = (len(query_x), len(database_x))
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
-        mine, theirs = self.query_x[queries], self.database_x[items]
+        return self._positions(self.query_x[queries], self.database_x[items])
+
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        return self._positions(self.query_x[query_rows], self.database_x[item_rows])
+
+    def _positions(self, mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         found = np.empty((len(mine), len(theirs)), self.index_dtype)
         step = max(1, _BLOCK_CELLS // max(len(mine), mine.shape[1]))  # its doubles take some MB
         for start in range(0, len(theirs), step):

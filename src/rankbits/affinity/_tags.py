@@ -22,7 +22,7 @@ class Tags(Affinity):
         top = min(_most_tags(query_tags), _most_tags(database_tags)) if graded else 1
         self.levels = np.arange(max(top, 1) + 1)
 
-    def database_rows(self, items: slice) -> np.ndarray:
+    def database_rows(self, items: slice | np.ndarray) -> np.ndarray:
         """Tags of a block of items, as contiguous uint8 of 0 and 1."""
         rows = self.database_tags[items]
         if rows.dtype not in (np.bool_, np.uint8, np.int8):
@@ -30,6 +30,12 @@ class Tags(Affinity):
         return np.ascontiguousarray(rows).view(np.uint8)
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
+        return self._positions(queries, items)
+
+    def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
+        return self._positions(query_rows, item_rows)
+
+    def _positions(self, queries: slice | np.ndarray, items: slice | np.ndarray) -> np.ndarray:
         mine = self.query_tags[queries].astype(np.float32)
         shared: np.ndarray = mine @ self.database_rows(items).astype(np.float32).T
         np.minimum(shared, self.levels[-1], out=shared)

@@ -6,18 +6,22 @@ from typing import Annotated
 import typer
 
 from rankbits.cli._audit import audit
+from rankbits.cli._bench import bench
 from rankbits.cli._compare import compare
 from rankbits.cli._demo import demo
+from rankbits.cli._encode import encode
 from rankbits.cli._evaluate import evaluate
+from rankbits.cli._export import export
+from rankbits.cli._fit import fit
 
 app = typer.Typer(
     name="rankbits",
-    help="Binary codes that rank: tie-aware evaluation of Hamming rankings.",
+    help="Binary codes that rank: learned, encoded, and evaluated exactly under ties.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (evaluate, audit, compare, demo):
+for command in (fit, encode, export, evaluate, audit, compare, bench, demo):
     app.command()(command)
 
 
@@ -36,7 +40,7 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
     ] = False,
 ) -> None:
-    """Binary codes that rank: tie-aware evaluation of Hamming rankings."""
+    """Binary codes that rank: learned, encoded, and evaluated exactly under ties."""
 
 
 def main() -> None:

@@ -3,15 +3,22 @@
 Needs matplotlib and jinja2: the extra `report`.
 """
 
+from rankbits.report._curves import distance_plot, training_plot
 from rankbits.report._page import audit_page, comparison_page
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
+from rankbits.report._samples import Pictures, Sample, samples
 from rankbits.report._svg import require_extra
 
 __all__ = [
+    "Pictures",
+    "Sample",
     "audit_page",
     "comparison_page",
     "deviation_plot",
+    "distance_plot",
     "range_plot",
     "require_extra",
+    "samples",
     "tie_plot",
+    "training_plot",
 ]

@@ -7,7 +7,9 @@ from typing import Any
 from rankbits._check import extra
 from rankbits.evaluate._audit_result import Audit, AuditRow
 from rankbits.report import _words
+from rankbits.report._curves import History, distance_plot, training_plot
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
+from rankbits.report._samples import Sample
 from rankbits.report._svg import plain
 
 
@@ -29,12 +31,22 @@ def comparison_page(
     title: str,
     intro: str,
     detail: int = 0,
+    history: History = (),
+    samples: Mapping[str, Sequence[Sample]] | None = None,
 ) -> str:
-    """The page of several codes of the same data: scores, ranges, and one audit in detail.
+    """The page of several codes of the same data: scores, ranges, distances, one audit in detail.
 
-    `scores` holds the metrics of each audit's codes, by name, in the order of the columns.
+    `scores` holds the metrics of each audit's codes, by name, in the order of the columns;
+    `history` the epochs of one of them, trained with a loss of 1 - AP; `samples` queries with their
+    nearest pictures, by the sentence that says which queries they are.
     """
     chosen = audits[detail]
+    figures = _figures(chosen) | {
+        "range": _both(range_plot, audits, name="range"),
+        "distances": _both(distance_plot, audits, name="distances"),
+    }
+    if history:
+        figures["training"] = _both(training_plot, history, name="training")
     return _render(
         "comparison.html.j2",
         title=title,
@@ -42,11 +54,13 @@ def comparison_page(
         audits=audits,
         scores=scores,
         audit=chosen,
-        headline=_words.comparison(audits),
+        samples=samples or {},
+        headline=_words.ranking(audits),
+        ties=_words.comparison(audits),
         reversal=_words.reversal(audits),
         detail_headline=_words.headline(chosen),
         printed=_words.printed_range(chosen),
-        figures=_figures(chosen) | {"range": _both(range_plot, audits, name="range")},
+        figures=figures,
     )
 
 

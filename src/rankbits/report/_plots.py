@@ -10,7 +10,7 @@ from typing import Any
 
 from rankbits._check import extra
 from rankbits.evaluate._audit_result import Audit, AuditedMetric, TieSizes
-from rankbits.report._svg import COLOURS, draw, plain
+from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 from rankbits.report._words import LABELS, signed
 
 MARKS = {  # the marker of what others print, wherever it is drawn
@@ -21,7 +21,6 @@ MARKS = {  # the marker of what others print, wherever it is drawn
     "sklearn": "P",
     "shuffled": "o",
 }
-_WIDE, _NARROW = 8.0, 3.9
 
 
 def range_plot(audits: Sequence[Audit], *, narrow: bool = False, name: str = "range") -> str:
@@ -60,7 +59,7 @@ def range_plot(audits: Sequence[Audit], *, narrow: bool = False, name: str = "ra
             columnspacing=1.2,
         )
 
-    size = (_NARROW if narrow else _WIDE, height)
+    size = (NARROW if narrow else WIDE, height)
     return draw(name, size, paint, f"Range of average precision. {words}.")
 
 
@@ -113,7 +112,7 @@ def deviation_plot(
             _deviations(axes, metric, keys)
 
     height = (0.27 * len(keys) + 0.75) * (len(metrics) if narrow else 1)
-    size = (_NARROW if narrow else _WIDE, height)
+    size = (NARROW if narrow else WIDE, height)
     return draw(name, size, paint, f"Points from the exact score. {words}.")
 
 
@@ -175,7 +174,7 @@ def tie_plot(ties: TieSizes, *, narrow: bool = False, name: str = "ties") -> str
         axes.set_axisbelow(True)
         axes.legend(frameon=False, fontsize=8, loc="upper left")
 
-    size = (_NARROW, 2.3) if narrow else (_WIDE, 2.5)
+    size = (NARROW, 2.3) if narrow else (WIDE, 2.5)
     words = f"from distance {first} to {last}, at most {max(ties.items):.1f} items in one"
     return draw(name, size, paint, f"Mean number of items in each tie, {words}.")
 

@@ -18,6 +18,7 @@ COLOURS = {
     "grid": "#dde2e8",
     "range": "#c3d4e9",
     "relevant": "#2f6db3",
+    "irrelevant": "#c4532b",
     "worst": "#6b7783",
     "class": "#d0520a",
     "index": "#0b72b5",
@@ -27,6 +28,7 @@ COLOURS = {
     "shuffled": "#4c5a8a",
     "best": "#6b7784",
 }
+WIDE, NARROW = 8.0, 3.9  # inches: figures for screens and paper, and for phones
 _STYLE: dict[str, Any] = {
     "axes.edgecolor": COLOURS["muted"],
     "axes.labelcolor": COLOURS["ink"],

@@ -1,7 +1,7 @@
 """Numbers in words: the sentences of the pages, built from audits alone."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from rankbits.evaluate._audit_result import Audit
 
@@ -94,6 +94,17 @@ def printed_range(audit: Audit) -> str:
         f"{LABELS[farthest.key]} is farthest off, by {signed(farthest.points)} points. A single "
         f"query is off by up to {single.largest_points:.1f} points ({LABELS[single.key]})."
     )
+
+
+def ranking(audits: Sequence[Audit]) -> str:
+    """The exact AP of all codes, the best first, with the digits that tell them apart."""
+    ranked = sorted(audits, key=lambda audit: -audit.ap.expected)
+    places = max(
+        (decimals(low.ap.expected, high.ap.expected) for high, low in pairwise(ranked)), default=3
+    )
+    first, *others = (f"“{audit.name}” {audit.ap.expected:.{places}f}" for audit in ranked)
+    name, score = first.rsplit(" ", 1)
+    return f"{name} scores AP {', '.join([score, *others])}."
 
 
 def closest_pair(audits: Sequence[Audit]) -> tuple[Audit, Audit] | None:

@@ -1,0 +1,103 @@
+"""What is relevant to whom, by a protocol's rule: an affinity to evaluate with, a y to learn from.
+
+Learning sees training rows only; thresholds on distances come from training rows too.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankbits import affinity
+from rankbits._check import describe
+from rankbits.affinity import Affinity
+from rankbits.benchmark._splits import Split
+from rankbits.datasets import Labelled
+from rankbits.errors import InputError
+
+_TABLE_CELLS = 1 << 27
+_BLOCK_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is given, and what its codes are judged by.
+
+    Attributes
+    ----------
+    training_x : rows to learn from
+    training_y : classes, multi-hot tags, or an affinity over (training_x, training_x)
+    query_x, database_x : rows to encode
+    affinity : over (query_x, database_x)
+    """
+
+    training_x: np.ndarray
+    training_y: Any
+    query_x: np.ndarray
+    database_x: np.ndarray
+    affinity: Affinity
+
+
+@dataclass(frozen=True)
+class SameClass:
+    """Level 1 for the same class."""
+
+    def task(self, data: Labelled, split: Split) -> Task:
+        _require_labels(data, 1, "classes, shape (n,)")
+        mine, theirs = data.y[split.queries], data.y[split.database]
+        return _task(data, split, data.y[split.training], affinity.classes(mine, theirs))
+
+
+@dataclass(frozen=True)
+class SharedTags:
+    """Level 1 for a shared tag; graded, the number of shared tags."""
+
+    graded: bool = False
+
+    def task(self, data: Labelled, split: Split) -> Task:
+        _require_labels(data, 2, "multi-hot tags, shape (n, tags)")
+        mine, theirs = data.y[split.queries], data.y[split.database]
+        relation = affinity.tags(mine, theirs, graded=self.graded)
+        return _task(data, split, data.y[split.training], relation)
+
+
+@dataclass(frozen=True)
+class Near:
+    """Levels by L2 distance: thresholds are these quantiles of the distances in training."""
+
+    shares: tuple[float, ...]
+    levels: tuple[int, ...]
+
+    def task(self, data: Labelled, split: Split) -> Task:
+        if data.x.ndim != 2:
+            raise InputError(f"data must have features, shape (n, d), got {describe(data.x)}")
+        x, mine, theirs = (data.x[rows] for rows in (split.training, split.queries, split.database))
+        cuts = affinity.distance_quantiles(x, self.shares)
+        learned = affinity.neighbours(x, x, cuts, self.levels)
+        judged = affinity.neighbours(mine, theirs, cuts, self.levels)
+        return _task(data, split, learned, _tabulated(judged))
+
+
+RelevanceRule = SameClass | SharedTags | Near
+
+
+def _task(data: Labelled, split: Split, y: Any, relation: Affinity) -> Task:
+    return Task(data.x[split.training], y, data.x[split.queries], data.x[split.database], relation)
+
+
+def _tabulated(relation: Affinity) -> Affinity:
+    """The same levels looked up in a table, if it is small: every run of a split asks for them."""
+    if relation.shape[0] * relation.shape[1] > _TABLE_CELLS:
+        return relation
+    step = max(1, _BLOCK_CELLS // relation.shape[1])
+    values = relation.levels.astype(np.min_scalar_type(int(relation.levels[-1])))
+    blocks = [
+        values[relation.indices(slice(start, start + step), slice(None))]
+        for start in range(0, relation.shape[0], step)
+    ]
+    return affinity.levels(np.concatenate(blocks))
+
+
+def _require_labels(data: Labelled, n_dimensions: int, wanted: str) -> None:
+    if data.y.ndim != n_dimensions:
+        raise InputError(f"data must have {wanted}, got labels of shape {data.y.shape}")

@@ -1,0 +1,190 @@
+"""Runs: a method learns, encodes and is judged under a protocol, once for each seed.
+
+for each split seed: draw the split
+    for each method and code length: fit on training rows, encode queries and database, evaluate
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.benchmark._environment import environment, peak_memory_mb
+from rankbits.benchmark._plan import Job, made, planned
+from rankbits.benchmark._protocols import Protocol, protocol
+from rankbits.benchmark._relevance import Task
+from rankbits.benchmark._scores import checked_metrics, scores
+from rankbits.benchmark._sources import Source, load_source
+from rankbits.benchmark._splits import Split
+from rankbits.benchmark._store import FORMAT, Store, settings_hash
+from rankbits.benchmark._summary import summarise
+from rankbits.errors import InputError
+
+Report = Callable[[dict[str, Any], bool], None]
+
+
+def run(
+    protocol_name: str | Protocol,
+    data: str | os.PathLike[str],
+    methods: Iterable[str] | str | None = None,
+    bits: Iterable[int] | int | None = None,
+    *,
+    seeds: int = 1,
+    split_seeds: Iterable[int] | None = None,
+    params: Mapping[str, Any] | None = None,
+    metrics: Iterable[str] = (),
+    out: str | os.PathLike[str] | None = None,
+    n_threads: int | None = None,
+    report: Report | None = None,
+) -> dict[str, Any]:
+    """Run methods under a protocol; the result is ready for JSON.
+
+    Parameters
+    ----------
+    protocol_name : name of a protocol, or a `Protocol`
+    data : folder or file with its data
+    methods, bits : default: those of the protocol
+    seeds : int, how many: seed i is the method's random_state and draws the split
+    split_seeds : draw these splits instead, each with every seed
+    params : parameters of the methods; METHOD.NAME is for one method, NAME for all of them
+    metrics : more names for `rankbits.evaluate`, beside those of the protocol
+    out : folder for a file a run; a run whose file is there is not repeated
+    n_threads : int or None, of evaluation, of linear algebra, and of a method that has it
+    report : called after each run with its result and whether it was read from `out`
+    """
+    chosen = protocol(protocol_name)
+    jobs = planned(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
+    names = checked_metrics((*chosen.metrics, *metrics))
+    if n_threads is not None:
+        n_threads = _check.whole("n_threads", n_threads, 1)
+    store, source = Store(out), load_source(chosen.data, data)
+    runs: list[dict[str, Any]] = []
+    for split_seed, group in _by_split(jobs):
+        split = chosen.split.draw(source.data, split_seed)
+        task: Task | None = None
+        for job in group:
+            settings = _settings(chosen, source, job, names)
+            found = store.get(settings)
+            is_old = found is not None
+            if found is None:
+                task = task or chosen.relevance.task(source.data, split)
+                found = _result(settings, split, _measured(job, task, names, n_threads), n_threads)
+                store.put(settings, found)
+            runs.append(found)
+            if report is not None:
+                report(found, is_old)
+    runs.sort(key=lambda done: _place(jobs, done["settings"]))
+    return {
+        "protocol": chosen.to_dict(),
+        "data": source.to_dict(),
+        "summary": summarise(runs, chosen.published),
+        "runs": runs,
+    }
+
+
+def _by_split(jobs: list[Job]) -> Iterator[tuple[int, list[Job]]]:
+    """Runs that share a split, one split after the other."""
+    for split_seed in dict.fromkeys(job.split_seed for job in jobs):
+        yield split_seed, [job for job in jobs if job.split_seed == split_seed]
+
+
+def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
+    """Place of a run in the plan."""
+    keys = ("method", "bits", "split_seed", "seed")
+    wanted = tuple(settings[key] for key in keys)
+    return [tuple(getattr(job, key) for key in keys) for job in jobs].index(wanted)
+
+
+def _settings(chosen: Protocol, source: Source, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
+    """Whatever the numbers of a run depend on."""
+    from rankbits import __version__
+
+    return {
+        "protocol": chosen.rules(),
+        "data": source.digest,
+        "method": job.method,
+        "bits": job.bits,
+        "split_seed": job.split_seed,
+        "seed": job.seed,
+        "params": _plain(dict(job.params)),
+        "metrics": list(names),
+        "version": __version__,
+    }
+
+
+def _measured(
+    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None
+) -> dict[str, Any]:
+    """Learn, encode, evaluate, with the seconds each took."""
+    hasher, clock = made(job, n_threads), time.perf_counter
+    with _limited(n_threads):
+        started = clock()
+        _fit(hasher, job, task)
+        fitted = clock()
+        queries, database = hasher.encode(task.query_x), hasher.encode(task.database_x)
+        encoded = clock()
+        found = scores(queries, database, task.affinity, names, n_threads)
+        evaluated = clock()
+    return {
+        "metrics": found,
+        "seconds": {
+            "fit": round(fitted - started, 4),
+            "encode": round(encoded - fitted, 4),
+            "evaluate": round(evaluated - encoded, 4),
+        },
+        "method_report": _plain(getattr(hasher, "report_", None)),
+    }
+
+
+def _fit(hasher: Any, job: Job, task: Task) -> None:
+    try:
+        hasher.fit(task.training_x, task.training_y)
+    except InputError as error:
+        raise InputError(f"{job.method} of {job.bits} bits: {error}") from None
+
+
+def _limited(n_threads: int | None) -> AbstractContextManager[Any]:
+    """Keep linear algebra to so many threads."""
+    if n_threads is None:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=n_threads)
+    return limits
+
+
+def _result(
+    settings: dict[str, Any], split: Split, measured: dict[str, Any], n_threads: int | None
+) -> dict[str, Any]:
+    return {
+        "rankbits_bench": FORMAT,
+        "settings": settings,
+        "settings_hash": settings_hash(settings),
+        "split": {
+            "hash": split.hash,
+            "queries": len(split.queries),
+            "database": len(split.database),
+            "training": len(split.training),
+        },
+        **measured,
+        "peak_memory_mb": peak_memory_mb(),
+        "environment": environment(n_threads),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON: NumPy's numbers become Python's, what is not finite None, the rest text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

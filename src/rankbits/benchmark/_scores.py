@@ -1,0 +1,87 @@
+"""Scores of codes under a protocol: the metrics of `evaluate`, and two of the TALR authors' code.
+
+That code keeps levels as 8-bit integers, so 2^v stops at 127 and the gain 2^v - 1 at 126, from
+level 7 on; and it scores a query with nothing relevant 1. Its NDCG is the tie-aware one otherwise.
+
+    nDCG(8-bit)     gains stop at 126; a query with nothing relevant is left out
+    nDCG(released)  gains stop at 126; a query with nothing relevant scores 1
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits import metrics
+from rankbits.affinity import Affinity
+from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
+from rankbits.evaluate import evaluate, parse_metrics
+from rankbits.histogram import TieHistogram
+
+_EIGHT_BITS, _RELEASED = "nDCG(8-bit)", "nDCG(released)"
+_LARGEST = 127  # of an 8-bit integer
+
+
+def checked_metrics(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once; one that is unknown is refused."""
+    usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
+    if usual:
+        parse_metrics(usual)
+    return tuple(dict.fromkeys(names))
+
+
+def scores(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    affinity: Affinity,
+    names: tuple[str, ...],
+    n_threads: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Mean, queries, queries left out, and conventions of each metric, ready for JSON."""
+    usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
+    found = evaluate(queries, database, affinity, usual or ["nDCG"], n_threads=n_threads)
+    told: dict[str, dict[str, Any]] = found.to_dict()["metrics"]
+    saturated = None
+    for name in names:
+        if name not in told:
+            saturated = ndcg_of_bytes(found.histogram) if saturated is None else saturated
+            told[name] = _summary(saturated, scores_empty=name == _RELEASED)
+    for name in names:
+        if told[name]["mean"] is None:
+            raise InputError(f"{name} has no value: nothing is relevant to any query")
+    return {name: told[name] for name in names}
+
+
+def ndcg_of_bytes(hist: TieHistogram) -> np.ndarray:
+    """NDCG of each query with gains min(2^v, 127) - 1; NaN where nothing is relevant.
+
+    Gains as levels of a linear gain: levels whose gains are equal become one.
+
+    >>> h = TieHistogram(np.array([[[1, 0, 0], [0, 1, 0], [0, 0, 1]]]), np.array([0, 7, 9]))
+    >>> ndcg_of_bytes(h).round(4).tolist()
+    [0.6934]
+    """
+    gains = np.exp2(np.minimum(hist.levels, 7)).clip(max=_LARGEST).astype(np.int64) - 1
+    levels, place = np.unique(gains, return_inverse=True)
+    counts = np.zeros((*hist.counts.shape[:2], len(levels)), np.int64)
+    for column, target in enumerate(place):
+        counts[:, :, target] += hist.counts[:, :, column]
+    return metrics.ndcg(TieHistogram(counts, levels), gain="linear")
+
+
+def _summary(values: np.ndarray, scores_empty: bool) -> dict[str, Any]:
+    n_empty = int(np.isnan(values).sum())
+    kept = np.nan_to_num(values, nan=1.0) if scores_empty else values[~np.isnan(values)]
+    empty = "scores 1" if scores_empty else "is left out of the mean and counted"
+    return {
+        "mean": float(kept.mean()) if len(kept) else None,
+        "queries": len(kept),
+        "skipped": 0 if scores_empty else n_empty,
+        "conventions": {
+            "cutoff": "none",
+            "ties": "expectation over all orders of tied items",
+            "gain": "min(2^v, 127) - 1, as 8-bit integers have it",
+            "discount": "log2: 1 / log2(rank + 1)",
+            "empty_query": f"a query with nothing relevant {empty}",
+        },
+    }

@@ -1,0 +1,100 @@
+"""Splits: which rows are queries, which the database, and on which of it a method may learn.
+
+A rule says how many rows of which kind; a seed says which. Rows are shuffled before they are drawn,
+since files are often sorted by class.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbits.datasets import Labelled
+from rankbits.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows of each role, ascending; training rows are rows of the database, no query is.
+
+    Attributes
+    ----------
+    queries, database, training : ndarray of int64
+    """
+
+    queries: np.ndarray
+    database: np.ndarray
+    training: np.ndarray
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the roles and their rows as 64-bit little-endian numbers."""
+        state = hashlib.sha256()
+        for role in ("queries", "database", "training"):
+            rows = np.sort(getattr(self, role))
+            state.update(f"{role} {len(rows)}\n".encode())
+            state.update(rows.astype("<i8").tobytes())
+        return state.hexdigest()
+
+
+@dataclass(frozen=True)
+class PerClass:
+    """So many queries a class; of the rest, the database, so many a class for training."""
+
+    queries: int
+    training: int
+
+    def draw(self, data: Labelled, seed: int) -> Split:
+        """Draw from all rows, whatever their standard part."""
+        order = np.random.default_rng(seed).permutation(len(data))
+        queries, training = [], []
+        for label in np.unique(data.y):
+            rows = order[data.y[order] == label]
+            if len(rows) < self.queries + self.training:
+                raise InputError(
+                    f"data must have at least {self.queries + self.training} rows of each class, "
+                    f"class {label} has {len(rows)}"
+                )
+            queries.append(rows[: self.queries])
+            training.append(rows[self.queries : self.queries + self.training])
+        asked = np.sort(np.concatenate(queries))
+        rest = np.setdiff1d(np.arange(len(data)), asked, assume_unique=True)
+        return Split(asked, rest, np.sort(np.concatenate(training)))
+
+
+@dataclass(frozen=True)
+class StandardParts:
+    """The data set's own parts: test rows are queries, training rows are database and training."""
+
+    def draw(self, data: Labelled, seed: int) -> Split:
+        """The same split whatever the seed."""
+        queries, database = np.flatnonzero(data.is_test), np.flatnonzero(~data.is_test)
+        if not len(queries) or not len(database):
+            raise InputError(
+                f"data must have a standard test part and a training part, got {len(queries)} and "
+                f"{len(database)} rows"
+            )
+        return Split(queries, database, database)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """So many queries, so large a database, and so many of its rows for training; the rest idle."""
+
+    queries: int
+    database: int
+    training: int
+
+    def draw(self, data: Labelled, seed: int) -> Split:
+        """Draw from all rows, whatever their standard part."""
+        wanted = self.queries + self.database
+        if len(data) < wanted:
+            raise InputError(f"data must have at least {wanted} rows, got {len(data)}")
+        order = np.random.default_rng(seed).permutation(len(data))[:wanted]
+        database = order[self.queries :]
+        return Split(
+            np.sort(order[: self.queries]), np.sort(database), np.sort(database[: self.training])
+        )
+
+
+SplitRule = PerClass | StandardParts | Sizes

@@ -1,0 +1,164 @@
+"""`rankbits bench`: methods under a protocol, beside what the papers report."""
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from rankbits.benchmark import Protocol, protocols, run
+from rankbits.benchmark import protocol as protocol_of
+from rankbits.cli._fit import _pairs
+from rankbits.cli._inputs import FormatOption, OutputFormat, ThreadsOption, input_errors_exit_1
+from rankbits.cli._output import literal, number, print_json, print_table
+
+
+def bench(
+    protocol: Annotated[
+        str | None, typer.Argument(metavar="PROTOCOL", help="As --list shows them.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")] = False,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Folder or file with the protocol's data.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Again for more; default: the protocol's.")
+    ] = None,
+    bits: Annotated[
+        list[int] | None, typer.Option("--bits", help="Code length; again for more.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="How many: seed i draws split i and the codes.")
+    ] = 1,
+    split_seed: Annotated[
+        list[int] | None,
+        typer.Option("--split-seed", min=0, help="Draw this split instead; again for more."),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="[METHOD.]NAME=VALUE",
+            help="Of the methods, or of one; VALUE in JSON.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="More metrics; see rankbits evaluate.")
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", help="Folder: a file a run; a run that is there is not repeated."),
+    ] = None,
+    threads: ThreadsOption = None,
+    output: FormatOption = OutputFormat.json,
+) -> None:
+    """Run methods under PROTOCOL and print their scores beside the published ones."""
+    if show:
+        _list(output)
+        return
+    if protocol is None:
+        raise typer.BadParameter("name a PROTOCOL, or give --list to see them")
+    if data is None:
+        raise typer.BadParameter("--data must name the folder or file with the protocol's data")
+    params = _pairs("--param", param)
+    with input_errors_exit_1():
+        found = run(
+            protocol,
+            data,
+            method,
+            bits,
+            seeds=seeds,
+            split_seeds=split_seed,
+            params=params,
+            metrics=metric or (),
+            out=out,
+            n_threads=threads,
+            report=_report,
+        )
+    if output == "json":
+        print_json(found)
+    else:
+        _print_tables(protocol_of(protocol), found)
+
+
+def _report(result: dict[str, Any], is_old: bool) -> None:
+    """A line a run on standard error."""
+    settings, seconds = result["settings"], sum(result["seconds"].values())
+    values = ", ".join(f"{name} {row['mean']:.4f}" for name, row in result["metrics"].items())
+    how = "read from --out" if is_old else f"{seconds:.1f} s"
+    print(
+        f"{settings['method']}, {settings['bits']} bits, split {settings['split_seed']}, "
+        f"seed {settings['seed']}: {values} ({how})",
+        file=sys.stderr,
+    )
+
+
+def _list(output: str) -> None:
+    if output == "json":
+        print_json({"protocols": [found.to_dict() for found in protocols()]})
+        return
+    rows = [
+        (
+            found.name,
+            " ".join(map(str, found.bits)),
+            ", ".join(found.metrics),
+            f"{found.data}*.npz",
+            found.title,
+        )
+        for found in protocols()
+    ]
+    print_table("Protocols", ("name", "bits", "metrics", "data", "what"), rows, n_numbers=3)
+
+
+def _print_tables(chosen: Protocol, result: dict[str, Any]) -> None:
+    """A table a metric, as papers have them: a row a method, a column a code length."""
+    summary = result["summary"]
+    lengths = list(dict.fromkeys(row["bits"] for row in summary))
+    n_runs = max(row["runs"] for row in summary)
+    header = ("method", *(f"{length} bits" for length in lengths), "fit, s", "from")
+    for name in summary[0]["metrics"]:
+        spread = f", mean ±sd of {n_runs} runs" if n_runs > 1 else ""
+        rows = [*_our_rows(summary, name, lengths), *_their_rows(chosen, name, lengths)]
+        print_table(f"{chosen.name}: {literal(name)}{spread}", header, rows, len(lengths) + 1)
+    for paper in chosen.published:
+        print(f"{paper.data}, {paper.metric}: {paper.source}; {paper.note}")
+
+
+def _our_rows(
+    summary: list[dict[str, Any]], metric: str, lengths: Iterable[int]
+) -> list[tuple[str, ...]]:
+    cells = {(row["method"], row["bits"]): _cell(row["metrics"][metric]) for row in summary}
+    seconds: dict[str, list[float]] = {}
+    for row in summary:
+        seconds.setdefault(row["method"], []).append(row["seconds"]["fit"])
+    return [
+        (
+            method,
+            *(cells.get((method, length), "-") for length in lengths),
+            number(sum(taken) / len(taken), 2),
+            "this run",
+        )
+        for method, taken in seconds.items()
+    ]
+
+
+def _cell(found: dict[str, float | None]) -> str:
+    spread = "" if found["sd"] is None else f" ±{found['sd']:.4f}"
+    return f"{number(found['mean'])}{spread}"
+
+
+def _their_rows(chosen: Protocol, metric: str, lengths: list[int]) -> list[tuple[str, ...]]:
+    """Published rows that have a value at one of the lengths, beside a metric of the protocol."""
+    family = metric.partition("(")[0] if metric in chosen.metrics else None
+    return [
+        (
+            literal(method),
+            *(number(row.get(length), 3) for length in lengths),
+            "",
+            literal(f"{paper.data}, {paper.metric}"),
+        )
+        for paper in chosen.published
+        if paper.family == family
+        for method, row in paper.values.items()
+        if any(length in row for length in lengths)
+    ]

@@ -1,0 +1,143 @@
+"""Pictures by Pillow: folders of images, and CIFAR-10 as WebP mosaics in an .npz file."""
+
+import io
+import os
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.datasets._features import (
+    Labelled,
+    class_numbers,
+    existing_file,
+    joined,
+    names_of,
+    read_arrays,
+    require_keys,
+    require_step,
+)
+from rankbits.datasets._formats import whole_file
+from rankbits.errors import FileFormatError, InputError
+
+Path = str | os.PathLike[str]
+_SIDE = 32
+_ENDINGS = {
+    ".bmp": "BMP",
+    ".jpeg": "JPEG",
+    ".jpg": "JPEG",
+    ".png": "PNG",
+    ".ppm": "PPM",
+    ".webp": "WEBP",
+}
+
+
+def load_images(folder: Path, size: int | None = None) -> Labelled:
+    """Images in a folder of sub-folders: a sub-folder is a class, its name the class's name.
+
+    Parameters
+    ----------
+    folder : classes in the order of their names, images in the order of theirs; files of other
+        kinds and hidden ones are passed over
+    size : int or None
+        Images become size x size, resized without regard to their proportions; None wants them all
+        of one size already.
+
+    None belongs to a test part. Needs Pillow: pip install 'rankbits[images]'.
+    """
+    name = os.fspath(folder)
+    if size is not None:
+        _check.whole("size", size, 1, 1 << 14)
+    if not os.path.isdir(name):
+        raise InputError(f"folder must name a folder of images, there is no {name}")
+    names = sorted(entry.name for entry in os.scandir(name) if _is_class(entry))
+    files = [_images_in(os.path.join(name, label)) for label in names]
+    if not any(files):
+        raise InputError(
+            f"folder must hold sub-folders with images ({', '.join(_ENDINGS)}), {name} has none"
+        )
+    x = _stacked([file for group in files for file in group], size)
+    y = np.repeat(np.arange(len(names)), [len(group) for group in files])
+    return Labelled(x, y, np.zeros(len(x), bool), tuple(names))
+
+
+def _is_class(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_dir() and not entry.name.startswith(".")
+
+
+def _images_in(folder: str) -> list[str]:
+    return [
+        os.path.join(folder, name)
+        for name in sorted(os.listdir(folder))
+        if os.path.splitext(name)[1].lower() in _ENDINGS and not name.startswith(".")
+    ]
+
+
+def _stacked(files: list[str], size: int | None) -> np.ndarray:
+    """All images, uint8 of shape (n, height, width, 3)."""
+    first = _pixels(files[0], size)
+    x = np.empty((len(files), *first.shape), np.uint8)
+    for row, file in enumerate(files):
+        pixels = _pixels(file, size)
+        if pixels.shape != first.shape:
+            raise InputError(
+                f"images must have one size, {files[0]} has {first.shape[:2]} and {file} has "
+                f"{pixels.shape[:2]}; give size= to resize them"
+            )
+        x[row] = pixels
+    return x
+
+
+def _pixels(file: str, size: int | None) -> np.ndarray:
+    image = _check.extra("PIL.Image", "reading images", "images")
+    kind = _ENDINGS[os.path.splitext(file)[1].lower()]
+    with whole_file(file, kind), image.open(file, formats=[kind]) as picture:
+        colours = picture.convert("RGB")
+        if size is not None and colours.size != (size, size):
+            colours = colours.resize((size, size), image.Resampling.BICUBIC)
+        return np.asarray(colours)
+
+
+def load_cifar_mosaics(path: Path) -> Labelled:
+    """Images of CIFAR-10 from an .npz of WebP mosaics: webp_train, len_train, y_train, ..._test.
+
+    `webp_*` are the files one after the other, `len_*` their lengths in bytes. A mosaic holds its
+    images row by row. Needs Pillow: pip install 'rankbits[images]'.
+    """
+    file = existing_file(path)
+    keys = tuple(f"{what}_{part}" for part in ("train", "test") for what in ("webp", "len", "y"))
+    arrays = read_arrays(file, (*keys, "classes"))
+    require_keys(file, arrays, keys)
+    x, y = [], []
+    for part in ("train", "test"):
+        images = _tiles(file, arrays[f"webp_{part}"], arrays[f"len_{part}"])
+        labels = class_numbers(file, arrays, f"y_{part}")
+        require_step(file, f"webp_{part}", len(images), f"y_{part}", len(labels))
+        x.append(images)
+        y.append(labels)
+    return joined(file, (x[0], x[1]), (y[0], y[1]), names_of(file, arrays, "classes"))
+
+
+def _tiles(file: str, stream: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """All images of the mosaics, uint8 of shape (n, 32, 32, 3)."""
+    image = _check.extra("PIL.Image", "reading WebP mosaics", "images")
+    is_cut = stream.dtype == np.uint8 and stream.ndim == 1 and lengths.ndim == 1
+    is_cut = is_cut and lengths.dtype.kind in "iu" and lengths.min(initial=1) > 0
+    if not is_cut or lengths.sum() != len(stream):
+        raise FileFormatError(
+            f"{file} must have mosaics as bytes and their lengths, which add up to them, got "
+            f"{_check.describe(stream)} and {_check.describe(lengths)}"
+        )
+    tiles = [np.empty((0, _SIDE, _SIDE, 3), np.uint8)]
+    for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+        with whole_file(file, "mosaic"):
+            picture = image.open(io.BytesIO(stream[end - length : end].tobytes()), formats=["WEBP"])
+            pixels = np.asarray(picture.convert("RGB"))
+        if pixels.shape[0] % _SIDE or pixels.shape[1] % _SIDE:
+            raise FileFormatError(
+                f"{file} must have mosaics of whole images, 32 x 32, got one of "
+                f"{pixels.shape[0]} x {pixels.shape[1]}"
+            )
+        rows, columns = pixels.shape[0] // _SIDE, pixels.shape[1] // _SIDE
+        cut = pixels.reshape(rows, _SIDE, columns, _SIDE, 3).swapaxes(1, 2)
+        tiles.append(cut.reshape(-1, _SIDE, _SIDE, 3))
+    return np.concatenate(tiles)

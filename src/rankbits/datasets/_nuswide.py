@@ -1,0 +1,125 @@
+r"""NUS-WIDE: images by name and the concepts that people saw in them, out of its text files.
+
+    Groundtruth/AllLabels/Labels_CONCEPT.txt   a line an image: 1 if the concept is in it, else 0
+    ImageList/Imagelist.txt                    a line an image: its file, folders apart by "\\"
+
+Chua et al., "NUS-WIDE: a real-world web image database from National University of Singapore",
+CIVR 2009. Its 81 concepts describe 269,648 images.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.errors import FileFormatError, InputError
+
+_PREFIX, _SUFFIX = "Labels_", ".txt"
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedImages:
+    """Which tags belong to which images.
+
+    Attributes
+    ----------
+    tags : ndarray of uint8, shape (n, L), multi-hot
+    concepts : names of the L tags
+    images : names of the n images, folders apart by "/"; empty if the folder has no image list
+    rows : ndarray of int64, shape (n,)
+        Line of each image in the files, from 0.
+    """
+
+    tags: np.ndarray
+    concepts: tuple[str, ...]
+    images: tuple[str, ...]
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+
+def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) -> TaggedImages:
+    """Tags of NUS-WIDE from the unpacked folder that has Groundtruth in it.
+
+    Parameters
+    ----------
+    n_concepts : int or None
+        Keep so many of the most frequent concepts, the most frequent first, and the images that
+        show one of them: 21 is the usual choice. None keeps everything, concepts by name.
+    """
+    name = os.fspath(folder)
+    labels = os.path.join(name, "Groundtruth", "AllLabels")
+    if not os.path.isdir(labels):
+        raise InputError(f"folder must hold Groundtruth/AllLabels, {name} does not")
+    concepts = _concepts(labels)
+    if n_concepts is not None:
+        _check.whole("n_concepts", n_concepts, 1, len(concepts))
+    tags = _columns(labels, concepts)
+    images = _image_names(os.path.join(name, "ImageList", "Imagelist.txt"), len(tags))
+    if n_concepts is None:
+        return TaggedImages(tags, tuple(concepts), images, np.arange(len(tags)))
+    order = np.argsort(-tags.sum(axis=0, dtype=np.int64), kind="stable")[:n_concepts]
+    rows = np.flatnonzero(tags[:, order].any(axis=1))
+    return TaggedImages(
+        tags[np.ix_(rows, order)],
+        tuple(concepts[column] for column in order),
+        tuple(images[row] for row in rows) if images else (),
+        rows,
+    )
+
+
+def _concepts(folder: str) -> list[str]:
+    files = [file for file in os.listdir(folder) if file.startswith(_PREFIX)]
+    found = sorted(f.removeprefix(_PREFIX).removesuffix(_SUFFIX) for f in files if _is_list(f))
+    if not found:
+        raise InputError(
+            f"folder must hold files named {_PREFIX}CONCEPT{_SUFFIX}, {folder} has none"
+        )
+    return found
+
+
+def _is_list(file: str) -> bool:
+    return file.endswith(_SUFFIX) and len(file) > len(_PREFIX + _SUFFIX)
+
+
+def _columns(folder: str, concepts: list[str]) -> np.ndarray:
+    """The label lists side by side."""
+    first = _column(folder, concepts[0])
+    tags = np.empty((len(first), len(concepts)), np.uint8)
+    for place, concept in enumerate(concepts):
+        column = _column(folder, concept)
+        if len(column) != len(first):
+            raise FileFormatError(
+                f"{folder} must have label lists of one length, {concepts[0]} has {len(first)} "
+                f"lines and {concept} has {len(column)}"
+            )
+        tags[:, place] = column
+    return tags
+
+
+def _column(folder: str, concept: str) -> np.ndarray:
+    """One label list as 0 and 1."""
+    file = os.path.join(folder, _PREFIX + concept + _SUFFIX)
+    with open(file, "rb") as stream:
+        lines = stream.read().split()
+    if not lines or set(lines) - {b"0", b"1"}:
+        line = next((row for row, text in enumerate(lines) if text not in (b"0", b"1")), 0)
+        came = repr(lines[line][:20]) if lines else "nothing"
+        raise FileFormatError(f"{file}, line {line + 1} must be 0 or 1, got {came}")
+    return np.asarray(np.array(lines) == b"1", np.uint8)
+
+
+def _image_names(file: str, n_images: int) -> tuple[str, ...]:
+    """Names out of the image list, none if there is no such file."""
+    if not os.path.isfile(file):
+        return ()
+    with open(file, encoding="utf-8", errors="replace") as stream:
+        names = tuple(line.strip().replace("\\", "/") for line in stream if line.strip())
+    if len(names) != n_images:
+        raise FileFormatError(
+            f"{file} must name {n_images} images, as many as the label lists have lines, got "
+            f"{len(names)}"
+        )
+    return names

@@ -1,0 +1,266 @@
+"""One call of `fit`: parameters settled, data in place, the trainer called, a report written."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+
+from rankbits import _check
+from rankbits.errors import InputError
+from rankbits.methods._deep import encoders, parallel, recipes, trunks
+from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
+from rankbits.methods._deep.encoders import Description, Encoder
+from rankbits.methods._deep.journal import Journal, progress_bar
+from rankbits.methods._deep.plan import Plan
+from rankbits.methods._deep.run import encode
+from rankbits.methods._deep.trainer import Outcome, Task, device_of, train
+from rankbits.methods._deep.validation import HardScore, split
+from rankbits.methods._supervision import supervise
+
+TRUNK_BLOCK = 64
+_KINDS = ("linear", "mlp", "cnn", "backbone")
+
+
+class Job:
+    """One call of `fit`: its parameters settled, its data in place."""
+
+    def __init__(self, hasher: Any, rows: np.ndarray, y: Any) -> None:
+        self.hasher, self.rows = hasher, rows
+        _check_cheap_things(hasher)
+        kind, self.user_trunk = _kind(hasher)
+        self.recipe = recipes.resolve(kind, hasher.get_params(deep=False))
+        grades = hasher._grades_tags if recipes.is_auto(hasher.graded) else bool(hasher.graded)
+        self.supervision = supervise(rows, y, graded=grades)
+        self.checkpoints = Checkpoints(
+            hasher.checkpoint,
+            resume=hasher.resume,
+            every_epochs=hasher.checkpoint_epochs,
+            every_seconds=hasher.checkpoint_seconds,
+        )
+        self.seed = self._seed()
+        self.split = split(self.supervision, self.recipe.validation_fraction, self.seed)
+        self.device = device_of(hasher.device)
+        self.trunk = self._trunk(kind)
+        self.plan = self._plan()
+        raw = torch.from_numpy(rows)
+        self.inputs = raw if self._tunes() else self._features(raw)
+        self.description = self._description(kind)
+        self.encoder = encoders.build(self.description, self.trunk)
+        self.constant = self._learn(raw)
+
+    def run(self) -> Outcome:
+        """Train, or continue the checkpoint's run."""
+        if self.checkpoints.path is not None:
+            self.checkpoints.fingerprint = self._fingerprint()
+        inputs = self.inputs.to(self.device)
+        task = Task(
+            make_module=self._module,
+            make_loss=self.hasher._loss,
+            inputs=inputs[torch.from_numpy(self.split.train)],
+            supervision=self.supervision.take(self.split.train).tabulated(),
+            plan=self.plan,
+            score=self._score(inputs),
+            checkpoints=self.checkpoints,
+            journal=Journal(self.hasher.log),
+        )
+        n_epochs = self.plan.n_epochs * self.plan.n_restarts
+        with progress_bar(self.hasher.verbose, n_epochs) as task.progress:
+            return train(task)
+
+    def whole(self, module: nn.Module) -> Encoder:
+        """The encoder of raw rows around the module that was trained."""
+        if isinstance(module, Encoder):
+            return module
+        shell = copy.copy(self.encoder)
+        shell._modules = {**self.encoder._modules, "head": module}
+        return shell.eval()
+
+    def report(self, outcome: Outcome, seconds: float) -> dict[str, Any]:
+        """What was done, as JSON values."""
+        return {
+            "method": type(self.hasher).__name__,
+            "loss": self.hasher._loss_settings(),
+            "encoder": self.description.to_json(),
+            "plan": self.plan.to_json(),
+            "supervision": self.supervision.notes(),
+            "split": self.split.to_json(),
+            "constant_features": self.constant.tolist(),
+            "epochs": len(outcome.history),
+            "epochs_resumed": outcome.n_resumed,
+            "best": outcome.standing.to_json(),
+            "is_validated": self._is_validated(),
+            "seconds": round(seconds, 3),
+            "device": str(self.device),
+            "threads": torch.get_num_threads(),
+            "processes": parallel.world_size(),
+            "checkpoints_failed": self.checkpoints.n_failed,
+        }
+
+    def _seed(self) -> int:
+        """The seed that random_state gives; a run to be resumed keeps its own."""
+        facts = self.checkpoints.peek()
+        if self.hasher.random_state is None and facts is not None:
+            return int(facts["seed"])
+        seed = check_random_state(self.hasher.random_state).randint(np.iinfo(np.int32).max)
+        return int(parallel.agree(float(seed)))
+
+    def _trunk(self, kind: str) -> nn.Module | None:
+        if kind != "backbone":
+            return None
+        hasher = self.hasher
+        if self.user_trunk is not None:
+            trunk: nn.Module = trunks.UserTrunk(copy.deepcopy(self.user_trunk))
+        else:
+            if self.rows.ndim != 4 or self.rows.shape[3] != 3:
+                raise InputError(
+                    "X must be RGB images of shape (n, height, width, 3) for this backbone, got "
+                    f"rows of shape {self.rows.shape[1:]}"
+                )
+            trunk = trunks.named(hasher.backbone, hasher.image_size)
+        return trunk.to(self.device)
+
+    def _tunes(self) -> bool:
+        return self.trunk is None or bool(self.hasher.fine_tune)
+
+    def _features(self, raw: Tensor) -> Tensor:
+        """The frozen trunk's features of all rows, computed once."""
+        assert self.trunk is not None  # noqa: S101
+        trunks.n_features(self.trunk, raw[0].to(self.device))
+        starts = range(0, len(raw), TRUNK_BLOCK)
+        blocks = [raw[start : start + TRUNK_BLOCK].to(self.device) for start in starts]
+        return torch.cat([encode(self.trunk, block).cpu() for block in blocks])
+
+    def _description(self, kind: str) -> Description:
+        hasher, recipe = self.hasher, self.recipe
+        shape = tuple(self.inputs.shape[1:])
+        if self.trunk is not None:
+            width = trunks.n_features(self.trunk, torch.from_numpy(self.rows[0]).to(self.device))
+            shape, kind = (width,), "mlp" if recipe.hidden else "linear"
+        trunk = "" if self.trunk is None else "module" if self.user_trunk else hasher.backbone
+        return Description(
+            kind=kind,
+            input_shape=shape,
+            n_bits=hasher._asked_bits(),
+            hidden=recipe.hidden,
+            activation=recipe.activation,
+            normalisation=recipe.normalisation,
+            dropout=recipe.dropout,
+            input_dropout=recipe.input_dropout,
+            skip=bool(recipe.skip),
+            n_anchors=_n_anchors(hasher, len(self.split.train)),
+            trunk=trunk,
+            image_size=hasher.image_size if trunk in trunks.NAMES else 0,
+        )
+
+    def _plan(self) -> Plan:
+        hasher, recipe = self.hasher, self.recipe
+        n = len(self.split.train)
+        batch_size = min(recipe.batch_size, n)
+        is_real = self.rows.ndim == 4
+        return Plan(
+            n_epochs=recipes.n_epochs(hasher.epochs, recipe, -(-n // max(batch_size, 1))),
+            batch_size=batch_size,
+            batches=self._batches(batch_size),
+            gallery=hasher.gallery,
+            optimizer=recipe.optimizer,
+            learning_rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            nesterov=bool(hasher.nesterov),
+            schedule=recipe.schedule,
+            warm_up=recipe.warm_up,
+            clip=hasher.clip,
+            trunk_factor=hasher.backbone_rate,
+            alpha=recipe.alpha,
+            alpha_end=recipe.alpha_end,
+            noise=recipe.noise,
+            mixup=recipe.mixup,
+            flip=is_real and self._tunes() and recipe.flip,
+            shift=recipe.shift if is_real and self._tunes() else 0,
+            ema=recipe.ema,
+            score_every=hasher.score_every,
+            patience=hasher.patience,
+            n_restarts=hasher.n_restarts,
+            seed=self.seed,
+        )
+
+    def _batches(self, batch_size: int) -> str:
+        """Plain batches, unless a query would hardly meet a positive in them."""
+        if not recipes.is_auto(self.hasher.batches):
+            return str(self.hasher.batches)
+        is_rare = self.supervision.density() * (batch_size - 1) < 1
+        return "anchors" if is_rare and self.hasher.gallery == "batch" else "plain"
+
+    def _learn(self, raw: Tensor) -> np.ndarray:
+        """Scales and anchors from the training rows; features that never vary."""
+        rows = torch.from_numpy(self.split.train)
+        rng = np.random.default_rng([self.seed, 1 << 20])
+        if self.trunk is not None and self._tunes():
+            inputs = self._features(raw[rows])
+        else:
+            inputs = self.inputs[rows]
+        constant = encoders.learn(self.encoder, inputs, rng)
+        if self.trunk is not None and not self._tunes():
+            self.encoder.freeze()
+        return constant
+
+    def _module(self) -> nn.Module:
+        """Fresh weights around the scales and anchors: the part that is trained."""
+        trunk = copy.deepcopy(self.trunk) if self._tunes() else None
+        fresh = encoders.build(self.description, trunk)
+        learned = dict(self.encoder.head.named_buffers())
+        own = [name for name in learned if name.split(".")[0] != "body"]
+        fresh.head.load_state_dict({name: learned[name] for name in own}, strict=False)
+        return fresh if self._tunes() else fresh.head
+
+    def _is_validated(self) -> bool:
+        return self.hasher.scoring is not None or len(self.split.held_out) > 0
+
+    def _score(self, inputs: Tensor) -> Any:
+        scoring = self.hasher.scoring
+        if scoring is not None:
+            return lambda module: scoring(self.whole(module))
+        if len(self.split.held_out) == 0:
+            return None
+        return HardScore(inputs, self.supervision, self.split.held_out, self.hasher._objective)
+
+    def _fingerprint(self) -> str:
+        facts = {
+            "method": type(self.hasher).__name__,
+            "loss": self.hasher._loss_settings(),
+            "encoder": self.description.to_json(),
+            "plan": self.plan.to_json(),
+            "split": self.split.to_json(),
+            "supervision": self.supervision.digest(),
+            "fine_tune": bool(self.hasher.fine_tune),
+        }
+        return fingerprint(facts, [self.rows])
+
+
+def _check_cheap_things(hasher: Any) -> None:
+    """What can be refused before anything is computed."""
+    hasher._asked_bits()
+    hasher._loss()
+    if hasher.scoring is not None and not callable(hasher.scoring):
+        raise InputError(
+            "scoring must be None or a function of the encoder that returns a number, got "
+            f"{_check.describe(hasher.scoring)}"
+        )
+
+
+def _kind(hasher: Any) -> tuple[str, nn.Module | None]:
+    """The kind of encoder, and the user's own trunk if one was given."""
+    if isinstance(hasher.encoder, nn.Module):
+        return "backbone", hasher.encoder
+    kind = _check.choice("encoder", hasher.encoder, _KINDS)
+    is_own = kind == "backbone" and isinstance(hasher.backbone, nn.Module)
+    return kind, hasher.backbone if is_own else None
+
+
+def _n_anchors(hasher: Any, n: int) -> int:
+    if hasher.kernel is None:
+        return 0
+    _check.choice("kernel", hasher.kernel, ("rbf",))
+    return min(_check.whole("n_anchors", hasher.n_anchors, 1), n)

@@ -1,0 +1,82 @@
+"""The log of a run: JSON lines, one object an epoch, the same objects as `history_`."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from rankbits import _files
+from rankbits.errors import InputError
+
+
+class Journal:
+    """A file of JSON lines; without a path, nothing.
+
+    A run that starts replaces the file; one that resumes writes the epochs of its checkpoint again,
+    so that epochs lost in a kill, or half a line, do not stay. A log that cannot be written warns
+    once, and training goes on.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else Path(path)
+        if self.path is not None and not self.path.absolute().parent.is_dir():
+            raise InputError(f"log must lie in an existing folder, got {self.path}")
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Make the file hold exactly the epochs so far."""
+        if self.path is not None:
+            try:
+                with _files.write_atomically(self.path) as file:
+                    file.write("".join(map(_line, history)).encode())
+            except OSError as error:
+                self._give_up(error)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append one epoch."""
+        if self.path is not None:
+            try:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(_line(record))
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        message = f"log {self.path} cannot be written ({error}); training goes on without it"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        self.path = None
+
+
+class Progress(Protocol):
+    """What the trainer tells whoever watches."""
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        """Take note of one more epoch."""
+
+
+@contextmanager
+def progress_bar(wanted: bool | str, n_epochs: int) -> Iterator[Progress]:
+    """A bar on standard error if asked for, or if "auto" and standard error is a terminal."""
+    if wanted is False or (wanted == "auto" and not sys.stderr.isatty()):
+        yield lambda record: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("epoch"), BarColumn(), MofNCompleteColumn())
+    words = TextColumn("{task.description}")
+    with Bar(*columns, words, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=n_epochs)
+
+        def show(record: dict[str, Any]) -> None:
+            score = "" if record["score"] is None else f", score {record['score']:.4f}"
+            bar.update(task, advance=1, description=f"loss {record['loss']:.4f}{score}")
+
+        yield show
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"

@@ -1,0 +1,283 @@
+"""Runs: the numbers that the functions below would give, kept and not repeated."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import rankbits
+from rankbits import affinity, methods
+from rankbits.benchmark import Near, PerClass, Sizes, protocol, run
+from rankbits.benchmark._sources import load_source
+from rankbits.benchmark._store import settings_hash
+from rankbits.benchmark._summary import summarise
+from rankbits.datasets import load_features
+from rankbits.errors import FileFormatError, InputError
+
+S1 = replace(protocol("cifar10-s1"), split=PerClass(queries=4, training=20))
+DISTANCES = replace(
+    protocol("distance-ndcg"),
+    split=Sizes(50, 400, 100),
+    relevance=Near((0.2, 0.1), (1, 8)),
+)
+
+
+def test_a_run_is_fit_encode_evaluate_on_the_rows_of_the_split(data_folder):
+    found = run(S1, data_folder, "itq", 8, split_seeds=[5], metrics=["P@10"])["runs"][0]
+    data = load_features(data_folder / "cifar10_tiny.npz")
+    split = S1.split.draw(data, 5)
+    hasher = methods.get("itq", n_bits=8, random_state=0).fit(data.x[split.training])
+    wanted = rankbits.evaluate(
+        hasher.encode(data.x[split.queries]),
+        hasher.encode(data.x[split.database]),
+        affinity.classes(data.y[split.queries], data.y[split.database]),
+        ["AP", "P@10"],
+    )
+    assert {name: row["mean"] for name, row in found["metrics"].items()} == wanted.mean
+    assert found["split"] == {
+        "hash": split.hash,
+        "queries": 40,
+        "database": 6260,
+        "training": 200,
+    }
+    assert found["metrics"]["AP"]["conventions"]["ties"].startswith("expectation")
+    assert set(found["seconds"]) == {"fit", "encode", "evaluate"}
+    assert found["environment"]["numpy"] == np.__version__
+
+
+def test_seed_i_draws_split_i_and_the_codes(data_folder):
+    runs = run(S1, data_folder, ["lsh"], [8], seeds=3)["runs"]
+    seeds = [(row["settings"]["split_seed"], row["settings"]["seed"]) for row in runs]
+    assert seeds == [(0, 0), (1, 1), (2, 2)]
+    assert len({row["split"]["hash"] for row in runs}) == 3
+    again = run(S1, data_folder, ["lsh"], [8], seeds=3)["runs"]
+    assert [row["metrics"] for row in again] == [row["metrics"] for row in runs]
+
+
+def test_split_seeds_are_drawn_each_with_every_seed(data_folder):
+    runs = run(S1, data_folder, "lsh", 8, seeds=2, split_seeds=[7, 4])["runs"]
+    seeds = [(row["settings"]["split_seed"], row["settings"]["seed"]) for row in runs]
+    assert seeds == [(7, 0), (7, 1), (4, 0), (4, 1)]
+    assert runs[0]["split"] == runs[1]["split"] != runs[2]["split"]
+    assert runs[0]["metrics"] != runs[1]["metrics"]
+
+
+def test_runs_stand_by_method_and_length_whatever_the_order_of_work(data_folder):
+    result = run(S1, data_folder, ["sign", "lsh"], [8, 4], seeds=2)
+    order = [(row["settings"]["method"], row["settings"]["bits"]) for row in result["runs"]]
+    assert order == [(m, b) for m in ("sign", "lsh") for b in (8, 4) for _ in range(2)]
+    assert [(row["method"], row["bits"]) for row in result["summary"]] == order[::2]
+
+
+def test_the_summary_is_mean_and_sample_deviation(data_folder):
+    result = run(S1, data_folder, "lsh", 12, seeds=3)
+    values = [row["metrics"]["AP"]["mean"] for row in result["runs"]]
+    (row,) = result["summary"]
+    assert row["runs"] == 3
+    assert row["metrics"]["AP"]["mean"] == pytest.approx(np.mean(values), rel=1e-15)
+    assert row["metrics"]["AP"]["sd"] == pytest.approx(np.std(values, ddof=1), rel=1e-12)
+    fits = [run["seconds"]["fit"] for run in result["runs"]]
+    assert row["seconds"]["fit"] == pytest.approx(np.mean(fits))
+    beside = {found["method"]: found["value"] for found in row["published"]}
+    assert beside["TALR-AP"] == 0.732
+    assert "GreedyHash" not in beside  # it has no value at 12 bits
+
+
+def test_the_summary_by_hand():
+    def result(method, value, seconds):
+        return {
+            "settings": {"method": method, "bits": 8},
+            "metrics": {"AP": {"mean": value}},
+            "seconds": {"fit": seconds},
+        }
+
+    rows = summarise([result("a", 0.2, 1.0), result("b", 0.9, 1.0), result("a", 0.6, 3.0)])
+    assert [row["method"] for row in rows] == ["a", "b"]
+    assert rows[0]["metrics"]["AP"]["mean"] == pytest.approx(0.4)
+    assert rows[0]["metrics"]["AP"]["sd"] == pytest.approx(0.08**0.5)
+    assert rows[0]["seconds"]["fit"] == 2.0
+    assert rows[1]["metrics"]["AP"] == {"mean": 0.9, "sd": None}
+
+
+def test_a_run_that_is_there_is_not_repeated(data_folder, tmp_path):
+    seen = []
+    arguments = {"seeds": 2, "out": tmp_path / "new" / "results"}
+
+    def call(**changes):
+        seen.clear()
+        return run(
+            S1, data_folder, "lsh", 8, report=lambda _, old: seen.append(old), **arguments | changes
+        )
+
+    first = call()
+    assert seen == [False, False]
+    files = sorted((tmp_path / "new" / "results").iterdir())
+    assert len(files) == 2
+    assert json.loads(files[0].read_text()) == first["runs"][0]
+    assert call() == first
+    assert seen == [True, True]
+    assert call(seeds=3)["runs"][:2] == first["runs"]
+    assert seen == [True, True, False]
+    assert call(n_threads=1)["runs"] == first["runs"]
+    assert seen == [True, True]  # threads change no number
+    call(metrics=["RR"])
+    assert seen == [False, False]
+    call(split_seeds=[0])
+    assert seen == [True, False]  # split 0 with seed 0 is there, with seed 1 it is not
+
+
+def test_a_stopped_table_goes_on_where_it_stopped(data_folder, tmp_path):
+    def stop(_, old):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(S1, data_folder, "lsh", [4, 8], out=tmp_path, report=stop)
+    seen = []
+    run(S1, data_folder, "lsh", [4, 8], out=tmp_path, report=lambda _, old: seen.append(old))
+    assert seen == [True, False]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"rankbits_bench": 1}', "[" * 100_000])
+def test_a_damaged_file_is_run_again(data_folder, tmp_path, content):
+    whole = run(S1, data_folder, "sign", 4, out=tmp_path)["runs"]
+    (file,) = tmp_path.iterdir()
+    file.write_text(content)
+    again = run(S1, data_folder, "sign", 4, out=tmp_path)["runs"]
+    assert again[0]["metrics"] == whole[0]["metrics"]
+    assert json.loads(file.read_text()) == again[0]
+
+
+def test_other_data_under_the_same_name_is_run_again(data_folder, tmp_path):
+    with np.load(data_folder / "cifar10_tiny.npz") as stored:
+        arrays = {key: stored[key].copy() for key in stored}
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "cifar10_tiny.npz", **arrays)
+    seen = []
+    for value in (None, 9.0):
+        if value is not None:
+            arrays["x_train"][0, 0] = value
+            np.savez(tmp_path / "data" / "cifar10_tiny.npz", **arrays)
+        for place in (data_folder, tmp_path / "data"):
+            run(S1, place, "sign", 4, out=tmp_path / "o", report=lambda _, old: seen.append(old))
+    assert seen == [False, True, True, False]
+
+
+def test_the_order_of_settings_does_not_matter_and_their_values_do():
+    a = settings_hash({"bits": 8, "params": {"x": 1, "y": [2.5]}})
+    assert a == settings_hash({"params": {"y": [2.5], "x": 1}, "bits": 8})
+    assert a != settings_hash({"bits": 8, "params": {"x": 1, "y": [2.50001]}})
+
+
+def test_parameters_for_all_methods_for_one_and_by_the_protocol(data_folder):
+    chosen = replace(S1, defaults={"sign": {"center": False, "choose": "variance"}})
+    runs = run(chosen, data_folder, ["sign", "lsh"], 4, params={"sign.choose": "first"})["runs"]
+    assert runs[0]["settings"]["params"] == {"center": False, "choose": "first"}
+    assert runs[1]["settings"]["params"] == {}
+    found = run(chosen, data_folder, ["sign"], 4, params={"center": True})["runs"][0]
+    assert found["settings"]["params"] == {"center": True, "choose": "variance"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"protocol_name": "cifar10"}, "protocol must be one of cifar10-s1"),
+        ({"methods": ["lsh", "nope"]}, "name must be one of"),
+        ({"methods": []}, "methods and bits must not be empty"),
+        ({"bits": [8, 0]}, "bits must be an integer from 1 to 4096, got 0"),
+        ({"bits": [True]}, "bits must be an integer"),
+        ({"bits": []}, "methods and bits must not be empty"),
+        ({"seeds": 0}, "seeds must be an integer >= 1"),
+        ({"split_seeds": [-1]}, "split_seeds must be an integer >= 0"),
+        ({"n_threads": 0}, "n_threads must be"),
+        ({"params": {"depth": 3}}, "lsh has no parameter 'depth'"),
+        ({"params": {"itq.x": 3}}, "params must be of a method that is run, 'itq.x' is of 'itq'"),
+        ({"params": {"n_bits": 3}}, "params must not have n_bits"),
+        ({"params": {"lsh.random_state": 3}}, "params must not have random_state"),
+        ({"metrics": ["mAP"]}, "unknown metric 'mAP'"),
+        ({"data": "nowhere"}, "data must name a folder or a file, there is no nowhere"),
+    ],
+)
+def test_whatever_is_wrong_is_said_before_any_work(data_folder, tmp_path, changes, sentence):
+    arguments = {"protocol_name": S1, "data": data_folder, "methods": ["lsh"], "bits": [8]}
+    with pytest.raises(InputError, match=sentence):
+        run(**arguments | {"out": tmp_path / "o"} | changes)
+    assert not list(tmp_path.glob("o/*"))
+
+
+def test_out_must_be_a_folder(data_folder, tmp_path):
+    (tmp_path / "o").write_text("")
+    with pytest.raises(InputError, match="out must name a folder"):
+        run(S1, data_folder, "lsh", 8, out=tmp_path / "o")
+
+
+def test_tags_and_their_numbers(data_folder):
+    for name, metric in (("corel5k-ap", "AP"), ("corel5k-ndcg", "nDCG")):
+        result = run(name, data_folder, ["sign"], [6])
+        assert list(result["summary"][0]["metrics"]) == [metric]
+        assert result["runs"][0]["split"]["queries"] == 15
+    with pytest.raises(InputError, match="data must have multi-hot tags"):
+        run("corel5k-ap", data_folder / "cifar10_tiny.npz", ["sign"], [6])
+
+
+def test_distances_without_labels(data_folder):
+    result = run(DISTANCES, data_folder, ["pcah"], [6], n_threads=1)
+    assert list(result["summary"][0]["metrics"]) == ["nDCG", "nDCG(8-bit)", "nDCG(released)"]
+    assert result["runs"][0]["environment"]["threads"] == 1
+
+
+def test_a_gradient_method_learns_under_every_kind_of_relevance(data_folder):
+    quick = {"epochs": 2, "encoder": "linear"}
+    for chosen, method in (
+        (S1, "talr-ap"),
+        ("corel5k-ndcg", "talr-ndcg"),
+        (DISTANCES, "talr-ndcg"),
+    ):
+        found = run(chosen, data_folder, method, 6, params=quick, n_threads=1)["runs"][0]
+        assert found["settings"]["params"]["encoder"] == "linear"
+        assert found["method_report"]
+        json.dumps(found, allow_nan=False)
+
+
+def test_the_one_file_of_features_is_found(data_folder):
+    found = load_source("cifar10", data_folder)
+    assert found.name == "cifar10_tiny.npz"
+    assert found.to_dict()["rows"] == 6300
+    assert load_source("cifar10", data_folder / "cifar10_tiny.npz").digest == found.digest
+
+
+def test_no_file_or_several_or_a_damaged_one_are_refused(data_folder, tmp_path):
+    with pytest.raises(InputError, match=r"data must hold a file cifar10\*.npz of features"):
+        load_source("cifar10", tmp_path)
+    whole = (data_folder / "cifar10_tiny.npz").read_bytes()
+    for name in ("cifar10.npz", "cifar10-b.npz"):
+        (tmp_path / name).write_bytes(whole)
+    with pytest.raises(InputError, match=r"has cifar10-b.npz, cifar10.npz; name the file itself"):
+        load_source("cifar10", tmp_path)
+    (tmp_path / "cifar10.npz").write_bytes(whole[:500])
+    with pytest.raises(FileFormatError, match="not a whole"):
+        load_source("cifar10", tmp_path / "cifar10.npz")
+
+
+def test_batches_of_images_are_read_where_there_are_no_features(tmp_path):
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 3072), dtype=np.uint8)
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        batch = {"data": pixels, "labels": [0, 1, 2, 3]}
+        (folder / name).write_bytes(pickle.dumps(batch, 2))
+    for place in (tmp_path, folder):
+        found = load_source("cifar10", place)
+        assert found.name == "cifar-10-batches-py"
+        assert found.data.x.shape == (24, 32, 32, 3)
+    with pytest.raises(InputError, match=r"data must hold a file corel5k\*.npz"):
+        load_source("corel5k", folder)
+
+
+def test_a_file_of_another_run_is_not_taken_for_this_one(data_folder, tmp_path):
+    first, second = run(S1, data_folder, "lsh", 8, seeds=2, out=tmp_path)["runs"]
+    one, two = sorted(tmp_path.iterdir())
+    two.write_bytes(one.read_bytes())
+    again = run(S1, data_folder, "lsh", 8, seeds=2, out=tmp_path)["runs"]
+    assert [row["metrics"] for row in again] == [first["metrics"], second["metrics"]]

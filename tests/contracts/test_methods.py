@@ -1,0 +1,184 @@
+"""What every method must do alike, whatever it learns."""
+
+import importlib.util
+import json
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankbits
+from rankbits import BinaryCodes, methods
+from rankbits.errors import InputError
+
+N_FEATURES, N_CLASSES = 16, 3
+QUICK = {name: {"epochs": 3, "n_threads": 1} for name in ("talr-ap", "talr-ndcg")}  # short fits
+
+
+def written():
+    """Methods whose module is there and whose extra is installed."""
+    for name in methods.names():
+        if not name.startswith("talr") or (
+            importlib.util.find_spec("rankbits.methods._talr") and importlib.util.find_spec("torch")
+        ):
+            yield name
+
+
+def made(name, **params):
+    if name not in written():
+        pytest.skip(f"{name} needs torch and its module")
+    return methods.get(name, **QUICK.get(name, {}), **params)
+
+
+def seeded(name, **params):
+    hasher = made(name, **params)
+    return hasher.set_params(random_state=0) if "random_state" in hasher.get_params() else hasher
+
+
+@pytest.fixture(params=methods.names())
+def name(request):
+    return request.param
+
+
+@cache
+def made_data():
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, N_CLASSES, 120)
+    centres = 2.0 * rng.standard_normal((N_CLASSES, N_FEATURES))
+    return centres[labels] + rng.standard_normal((120, N_FEATURES)) + 0.5, labels
+
+
+@pytest.fixture
+def data():
+    return made_data()
+
+
+@cache
+def fitted_once(name, n_bits):
+    return seeded(name, n_bits=n_bits).fit(*made_data())
+
+
+@pytest.fixture(params=[1, 8, 13])
+def fitted(name, request):
+    return fitted_once(name, request.param)
+
+
+@parametrize_with_checks([seeded(name, n_bits=1) for name in written()])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_logits_are_floats_one_for_each_bit(fitted, data):
+    logits = fitted.project(data[0])
+    assert logits.shape == (120, fitted.n_bits)
+    assert logits.dtype.kind == "f"
+
+
+def test_a_bit_is_1_where_its_logit_is_positive(fitted, data):
+    expected = np.packbits(fitted.project(data[0]) > 0, axis=1)
+    packed = fitted.transform(data[0])
+    assert packed.dtype == np.uint8
+    assert np.array_equal(packed, expected)
+    assert fitted.encode(data[0]) == BinaryCodes(expected, fitted.n_bits)
+
+
+def test_bits_differ_between_items(fitted, data):
+    bits = fitted.encode(data[0]).bits()
+    assert 0 < bits.mean() < 1
+
+
+def test_the_same_seed_learns_the_same(name, data):
+    one, other = (seeded(name, n_bits=9).fit(*data).project(data[0]) for _ in range(2))
+    assert np.array_equal(one, other)
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(fitted, data):
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    with pytest.raises(NotFittedError):
+        copy.transform(data[0])
+
+
+def test_pickles_as_well(fitted, data):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.project(data[0]), fitted.project(data[0]))
+
+
+def test_a_saved_method_comes_back_whole(fitted, data, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = rankbits.load(tmp_path / "model")
+    assert type(again) is type(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert again.n_bits_ == fitted.n_bits_
+    assert np.array_equal(again.project(data[0]), fitted.project(data[0]))
+    learned = {key for key in vars(fitted) if key.endswith("_") and not key.startswith("_")}
+    assert learned >= {key for key in vars(again) if key.endswith("_")}
+
+
+def test_a_saved_method_says_its_name(fitted, name, tmp_path):
+    fitted.save(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["method"] == name
+
+
+def test_rows_are_projected_alike_in_blocks_of_any_size(fitted, data, monkeypatch):
+    whole = fitted.project(data[0])
+    monkeypatch.setattr("rankbits.methods._base._BLOCK_CELLS", 7 * N_FEATURES)
+    blocks = fitted.project(data[0])
+    np.testing.assert_allclose(blocks, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
+    one_by_one = np.concatenate([fitted.transform(row[None]) for row in data[0]])
+    is_clear = np.abs(whole) > 1e-5 * np.abs(whole).max()
+    bits = np.unpackbits(one_by_one, axis=1, count=fitted.n_bits)
+    assert np.array_equal(bits[is_clear], (whole > 0)[is_clear])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int64, np.uint8])
+def test_numbers_of_any_type_count_by_their_value(name, data, dtype):
+    x = np.clip(np.round(data[0] + 8), 0, 100).astype(dtype)
+    as_doubles = x.astype(np.float64)
+    found, wanted = (seeded(name, n_bits=7).fit(rows, data[1]) for rows in (x, as_doubles))
+    np.testing.assert_allclose(found.project(x), wanted.project(as_doubles), rtol=1e-6, atol=1e-6)
+
+
+def test_a_mapped_file_is_as_good_as_memory(fitted, data, tmp_path):
+    np.save(tmp_path / "x.npy", data[0])
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert np.array_equal(fitted.transform(mapped), fitted.transform(data[0]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(name, fitted, data, value):
+    x = data[0].copy()
+    x[7, 3] = value
+    with pytest.raises(InputError, match=r"X must be finite, got (NaN|infinity) in row 7"):
+        fitted.transform(x)
+    with pytest.raises(InputError, match=r"X must be finite"):
+        seeded(name, n_bits=4).fit(x, data[1])
+
+
+def test_sparse_rows_are_refused_with_what_to_do(name, fitted, data):
+    rows = sparse.csr_array(data[0])
+    with pytest.raises(InputError, match=r"X must be dense, got a sparse csr_array; call X.toarra"):
+        fitted.transform(rows)
+    with pytest.raises(InputError, match="X must be dense"):
+        seeded(name, n_bits=4).fit(rows, data[1])
+
+
+def test_other_features_than_in_training_are_refused(fitted, data):
+    with pytest.raises(InputError, match=f"{N_FEATURES - 1} features.*{N_FEATURES} features"):
+        fitted.transform(data[0][:, 1:])
+
+
+@pytest.mark.parametrize("n_bits", [0, -1, 4097, 2.5, True, "8"])
+def test_a_code_length_that_is_none_is_refused(name, data, n_bits):
+    with pytest.raises(InputError, match="n_bits must be an integer from 1 to 4096"):
+        seeded(name, n_bits=n_bits).fit(*data)
+
+
+def test_columns_of_the_packed_codes_have_names(fitted):
+    columns = fitted.get_feature_names_out()
+    assert len(set(columns)) == len(columns) == -(-fitted.n_bits // 8)

@@ -1,0 +1,149 @@
+"""Pictures: folders of images, and mosaics of CIFAR's."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rankbits.datasets import load_cifar_mosaics, load_images
+from rankbits.errors import FileFormatError, InputError
+
+RNG = np.random.default_rng(4)
+IMAGES = RNG.integers(0, 256, (18, 32, 32, 3), dtype=np.uint8)
+
+
+def picture(pixels, kind="PNG", **options):
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def mosaic(images, columns):
+    """Row by row, as a wall of pictures is read."""
+    rows = [np.hstack(images[start : start + columns]) for start in range(0, len(images), columns)]
+    return picture(np.vstack(rows), "WEBP", lossless=True)
+
+
+def written(folder, **changes):
+    """Two mosaics of six training images and one of six test images."""
+    train = [mosaic(IMAGES[:6], 3), mosaic(IMAGES[6:12], 2)]
+    arrays = {
+        "webp_train": np.frombuffer(b"".join(train), np.uint8),
+        "len_train": np.array([len(part) for part in train]),
+        "y_train": np.arange(12, dtype=np.uint8) % 3,
+        "webp_test": np.frombuffer(mosaic(IMAGES[12:], 6), np.uint8),
+        "len_test": np.array([len(mosaic(IMAGES[12:], 6))]),
+        "y_test": np.zeros(6, np.uint8),
+        "classes": np.array(["a", "b", "c"]),
+        **changes,
+    }
+    np.savez(folder / "mosaics.npz", **{k: v for k, v in arrays.items() if v is not None})
+    return folder / "mosaics.npz"
+
+
+def test_mosaics_come_back_image_by_image(tmp_path):
+    found = load_cifar_mosaics(written(tmp_path))
+    np.testing.assert_array_equal(found.x, IMAGES)
+    assert found.y.tolist() == [0, 1, 2] * 4 + [0] * 6
+    assert found.is_test.sum() == 6
+    assert found.names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"y_test": None}, "it has no y_test"),
+        ({"y_test": np.zeros(5, int)}, "webp_test and y_test in step, got 6 and 5"),
+        ({"len_test": np.array([3])}, "their lengths, which add up"),
+        ({"len_test": np.array([1.0])}, "their lengths, which add up"),
+        ({"webp_test": np.zeros(9, np.uint8), "len_test": np.array([9])}, "not a whole mosaic"),
+        (
+            {
+                "webp_test": np.frombuffer(picture(IMAGES[0]), np.uint8),
+                "len_test": np.array([len(picture(IMAGES[0]))]),
+            },
+            "not a whole mosaic",
+        ),
+        (
+            {
+                "webp_test": np.frombuffer(picture(IMAGES[0, :20], "WEBP"), np.uint8),
+                "len_test": np.array([len(picture(IMAGES[0, :20], "WEBP"))]),
+            },
+            "one of 20 x 32",
+        ),
+    ],
+)
+def test_mosaics_that_are_none_are_refused(tmp_path, changes, sentence):
+    with pytest.raises(FileFormatError, match=sentence):
+        load_cifar_mosaics(written(tmp_path, **changes))
+
+
+def test_lengths_that_run_backwards_are_refused(tmp_path):
+    whole = len(mosaic(IMAGES[12:], 6))
+    with pytest.raises(FileFormatError, match="their lengths, which add up"):
+        load_cifar_mosaics(written(tmp_path, len_test=np.array([-5, whole + 5])))
+
+
+def folder_of_images(folder):
+    for label, rows in (("dog", [0, 1]), ("cat", [2]), (".cache", [3])):
+        (folder / label).mkdir()
+        for row in rows:
+            (folder / label / f"{row}.png").write_bytes(picture(IMAGES[row]))
+    (folder / "dog" / "notes.txt").write_text("good dogs")
+    (folder / "readme.png").write_bytes(picture(IMAGES[5]))
+    return folder
+
+
+def test_a_sub_folder_is_a_class(tmp_path):
+    found = load_images(folder_of_images(tmp_path))
+    np.testing.assert_array_equal(found.x, IMAGES[[2, 0, 1]])
+    assert found.names == ("cat", "dog")
+    assert found.y.tolist() == [0, 1, 1]
+    assert not found.is_test.any()
+
+
+def test_images_of_several_sizes_need_a_size(tmp_path):
+    folder_of_images(tmp_path)
+    (tmp_path / "cat" / "wide.jpg").write_bytes(picture(np.full((4, 9, 3), 77, np.uint8), "JPEG"))
+    with pytest.raises(InputError, match=r"one size.*\(32, 32\).*\(4, 9\); give size="):
+        load_images(tmp_path)
+    found = load_images(tmp_path, size=16)
+    assert found.x.shape == (4, 16, 16, 3)
+    assert abs(found.x[1].astype(int) - 77).max() <= 1
+
+
+def test_grey_and_transparent_images_become_rgb(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.png").write_bytes(picture(IMAGES[0, :, :, 0]))
+    (tmp_path / "a" / "2.png").write_bytes(picture(np.dstack([IMAGES[1], IMAGES[0, :, :, 0]])))
+    found = load_images(tmp_path)
+    np.testing.assert_array_equal(found.x[0], np.repeat(IMAGES[0, :, :, :1], 3, axis=2))
+    np.testing.assert_array_equal(found.x[1], IMAGES[1])
+
+
+def test_damaged_images_and_empty_folders_are_refused(tmp_path):
+    with pytest.raises(InputError, match="must hold sub-folders with images"):
+        load_images(tmp_path)
+    with pytest.raises(InputError, match="there is no"):
+        load_images(tmp_path / "none")
+    folder_of_images(tmp_path)
+    with pytest.raises(InputError, match="size must be"):
+        load_images(tmp_path, size=0)
+    for content in (b"", b"text", picture(IMAGES[0])[:50], picture(IMAGES[0], "WEBP")):
+        (tmp_path / "cat" / "2.png").write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"2.png is not a whole PNG"):
+            load_images(tmp_path)
+
+
+def test_real_mosaics_of_cifar10():
+    path = Path(os.environ.get("RANKBITS_DATA", "")) / "cifar10_webp.npz"
+    if not os.environ.get("RANKBITS_DATA") or not path.is_file():
+        pytest.skip("RANKBITS_DATA names no folder with cifar10_webp.npz: not read")
+    found = load_cifar_mosaics(path)
+    assert found.x.shape == (60000, 32, 32, 3)
+    assert np.bincount(found.y).tolist() == [6000] * 10
+    blue_of_planes, blue_of_frogs = (found.x[found.y == k, :, :, 2].mean() for k in (0, 6))
+    assert blue_of_planes > blue_of_frogs + 40  # the sky

@@ -1,0 +1,91 @@
+"""Methods by name, imported only when asked for."""
+
+import resource
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+import rankbits
+from rankbits import methods
+from rankbits.errors import InputError, MissingExtraError
+
+
+def run(script):
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_names_are_those_that_can_be_asked_for():
+    assert {"lsh", "pcah", "itq", "sign", "talr-ap", "talr-ndcg"} <= set(methods.names())
+    assert len(set(methods.names())) == len(methods.names())
+
+
+def test_a_method_comes_with_its_parameters():
+    itq = methods.get("itq", n_bits=48, n_iter=7, random_state=3)
+    assert itq.get_params() == {"n_bits": 48, "n_iter": 7, "random_state": 3}
+
+
+@pytest.mark.parametrize(("asked", "near"), [("talr-app", "talr-ap"), ("itg", "itq")])
+def test_an_unknown_name_is_answered_with_the_nearest(asked, near):
+    with pytest.raises(InputError, match=f"got '{asked}'; did you mean '{near}'"):
+        methods.get(asked)
+
+
+def test_an_unknown_parameter_is_answered_with_the_known_ones():
+    with pytest.raises(InputError, match=r"lsh has no parameter 'nbits'.*did you mean n_bits\?"):
+        methods.get("lsh", nbits=3)
+
+
+def test_a_method_with_a_gradient_names_the_extra_that_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"talr-ap needs torch; .*rankbits\[train\]"):
+        methods.get("talr-ap")
+
+
+def test_export_names_the_extra_that_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"export to ONNX needs torch; .*rankbits\[train\]"):
+        methods.export_onnx(methods.get("lsh"), "model.onnx")
+
+
+def test_importing_the_package_brings_none_of_the_large_libraries():
+    large = ("sklearn", "torch", "scipy", "pyarrow", "matplotlib", "safetensors", "onnx")
+    script = f"import sys, rankbits; print([m for m in {large} if m in sys.modules])"
+    assert run(script) == "[]\n"
+    assert run(script.replace("rankbits;", "rankbits.methods;")) == "[]\n"
+
+
+def processor_seconds(script):
+    """The least of a few runs, whatever else the machine is doing."""
+    times = [children_seconds()]
+    for _ in range(4):
+        run(script)
+        times.append(children_seconds())
+    return min(later - before for before, later in pairwise(times))
+
+
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_importing_the_package_adds_little_to_importing_numpy():
+    assert processor_seconds("import rankbits") - processor_seconds("import numpy") < 0.25
+
+
+def test_a_star_import_does_not_need_torch():
+    script = (
+        "import sys; sys.modules['torch'] = None\nfrom rankbits import *\nprint(methods.names()[0])"
+    )
+    assert run(script) == "lsh\n"
+
+
+def test_lazy_names_are_listed_and_given():
+    assert {"methods", "objectives", "load"} <= set(dir(rankbits))
+    assert rankbits.load is methods.load
+    assert rankbits.methods is methods
+    with pytest.raises(AttributeError, match="has no attribute 'method'"):
+        _ = rankbits.method

@@ -1,0 +1,376 @@
+"""The trainer: what a run keeps, repeats, chooses and reports."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rankbits.errors import InputError
+from rankbits.methods._deep import encoders
+from rankbits.methods._deep.encoders import Description
+from rankbits.methods._deep.journal import Journal, progress_bar
+from rankbits.methods._deep.optimizers import SGD, AdamW, Leaf
+from rankbits.methods._deep.plan import Plan
+from rankbits.methods._deep.run import Run, encode
+from rankbits.methods._deep.trainer import Task, device_of, threads, train
+from rankbits.methods._supervision import supervise
+from rankbits.objectives import relaxed_ap
+
+N_CLASSES, N_ROWS = 4, 120
+
+
+class Agreement(nn.Module):
+    """Squared difference between code similarity and ±1; a parameter scales the similarity."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1, 1))
+        self.seen = []
+
+    def forward(self, logits, batch):
+        self.seen.append(batch)
+        phi = torch.tanh(batch.alpha * logits)
+        gallery = phi if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
+        similarity = self.scale * phi @ gallery.T / phi.shape[1]
+        return ((similarity - 2.0 * (batch.levels > 0) + 1) ** 2).mean()
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with threads(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(5)
+    y = np.arange(N_ROWS) % N_CLASSES
+    return (rng.normal(size=(N_CLASSES, 6)) * 4)[y] + rng.normal(size=(N_ROWS, 6)), y
+
+
+def task_of(blobs, plan, **changes):
+    x = torch.from_numpy(blobs[0]).float()
+    description = changes.pop("description", Description("mlp", (6,), 8, hidden=(16,), dropout=0.3))
+    shell = encoders.build(description)
+    encoders.learn(shell, x, np.random.default_rng(0))
+    buffers = {k: v for k, v in shell.state_dict().items() if "standardise" in k}
+
+    def make_module():
+        module = encoders.build(description)
+        module.load_state_dict(buffers, strict=False)
+        return module
+
+    changes.setdefault("supervision", supervise(blobs[0], blobs[1]))
+    return Task(make_module, changes.pop("make_loss", Agreement), x, plan=plan, **changes)
+
+
+def ap_of(module, blobs):
+    codes = torch.sign(encode(module, torch.from_numpy(blobs[0]).float()))
+    y = torch.from_numpy(blobs[1])
+    return float(relaxed_ap(codes, y[:, None] == y).mean())
+
+
+def assert_same(first, second):
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(tensor, second.state_dict()[name]), name
+
+
+FULL = Plan(
+    n_epochs=6, batch_size=32, learning_rate=0.01, noise=0.1, mixup=0.5, ema=0.9, warm_up=0.1
+)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(n_epochs=25, batch_size=40, learning_rate=0.01),
+        Plan(n_epochs=25, batch_size=40, learning_rate=0.1, optimizer="sgd", nesterov=True),
+        Plan(n_epochs=60, batch_size=999, learning_rate=0.02, ema=0.9, schedule="one-cycle"),
+        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, batches="balanced", mixup=0.4),
+        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, gallery="memory", alpha_end=2.0),
+        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, batches="anchors", noise=0.2),
+    ],
+)
+def test_separable_blobs_are_ranked_perfectly(blobs, plan):
+    assert ap_of(task_of(blobs, plan).make_module(), blobs) < 0.9
+    assert ap_of(train(task_of(blobs, plan)).module, blobs) > 0.995
+
+
+def test_the_same_seed_repeats_a_run_bit_for_bit_and_another_does_not(blobs):
+    torch.manual_seed(1)
+    first = train(task_of(blobs, FULL))
+    torch.manual_seed(2)
+    again = train(task_of(blobs, FULL))
+    assert_same(first.module, again.module)
+    assert [r["loss"] for r in first.history] == [r["loss"] for r in again.history]
+    other = train(task_of(blobs, Plan(**{**FULL.to_json(), "seed": 1})))
+    assert first.history[-1]["loss"] != other.history[-1]["loss"]
+
+
+def test_the_callers_generators_and_threads_are_left_alone(blobs):
+    with threads(2):
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == 1
+    task = task_of(blobs, Plan(n_epochs=1))
+    state = torch.get_rng_state()
+    train(task)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_one_step_of_sgd_moves_each_weight_against_its_gradient_and_only_matrices_decay(blobs):
+    plan = Plan(
+        n_epochs=1, batch_size=N_ROWS, optimizer="sgd", learning_rate=0.5, weight_decay=0.1,
+        schedule="constant",
+    )  # fmt: skip
+    task = task_of(blobs, plan, description=Description("linear", (6,), 8))
+    torch.manual_seed(0)
+    module, loss = task.make_module(), Agreement()
+    before = {k: p.detach().clone() for k, p in module.named_parameters()}
+    run = Run(module, loss, task.inputs, task.supervision, plan)
+    run.train_epoch(0)
+    leaves = {k: p.clone().requires_grad_() for k, p in before.items()}
+    logits = torch.func.functional_call(module, leaves, (task.inputs,))
+    Agreement()(logits, loss.seen[0]).backward()
+    for name, parameter in module.named_parameters():
+        decay = 0.1 * before[name] if parameter.dim() > 1 else 0
+        expected = before[name] - 0.5 * (leaves[name].grad + decay)
+        torch.testing.assert_close(parameter.detach(), expected)
+    assert loss.scale.item() != 1.0  # the loss's own parameter moved too
+
+
+def test_a_trunk_learns_at_its_own_rate(blobs):
+    plan = Plan(n_epochs=1, optimizer="sgd", learning_rate=0.5, trunk_factor=0.01)
+    trunk = nn.Sequential(nn.Linear(6, 6))
+    module = encoders.build(Description("linear", (6,), 8, trunk="module"), trunk)
+    run = Run(module, Agreement(), torch.from_numpy(blobs[0]).float(), supervise(*blobs), plan)
+    rates = {leaf.name: leaf.rate for leaf in run.optimizer.leaves}
+    assert len(rates) == 5
+    for name, rate in rates.items():
+        assert rate == (0.005 if name.startswith("module.trunk.") else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (AdamW, lambda groups: torch.optim.AdamW(groups)),
+        (lambda leaves: SGD(leaves, 0.9, False), lambda g: torch.optim.SGD(g, momentum=0.9)),
+        (
+            lambda leaves: SGD(leaves, 0.8, True),
+            lambda g: torch.optim.SGD(g, momentum=0.8, nesterov=True),
+        ),
+    ],
+    ids=["adamw", "sgd", "nesterov"],
+)
+def test_optimisers_take_the_steps_of_torchs_own(ours, theirs, rng):
+    starts = [torch.from_numpy(rng.normal(size=shape)) for shape in ((4, 3), (3,))]
+    mine, other = ([nn.Parameter(start.clone()) for start in starts] for _ in range(2))
+    rates, decays = (0.1, 0.02), (0.3, 0.0)
+    zipped = list(zip(rates, decays, strict=True))
+    optimizer = ours([Leaf(str(i), w, *zipped[i]) for i, w in enumerate(mine)])
+    reference = theirs(
+        [
+            {"params": [w], "lr": zipped[i][0], "weight_decay": zipped[i][1]}
+            for i, w in enumerate(other)
+        ]
+    )
+    for step in range(25):
+        for weights in (mine, other):
+            for number, weight in enumerate(weights):
+                weight.grad = torch.cos(weight.detach() * (step + 1 + number))
+        optimizer.step(1 / (1 + step))
+        for group, rate in zip(reference.param_groups, rates, strict=True):
+            group["lr"] = rate / (1 + step)
+        reference.step()
+    for weight, expected in zip(mine, other, strict=True):
+        torch.testing.assert_close(weight, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_noise_has_the_unit_of_each_feature_and_spares_constant_ones(blobs, rng):
+    x = np.hstack([blobs[0] * [1, 10, 100, 1, 1, 1], np.full((N_ROWS, 1), 7.0)])
+    seen = []
+
+    class Seeing(nn.Linear):
+        def forward(self, x):
+            seen.append(x)
+            return super().forward(x)
+
+    inputs = torch.from_numpy(x).float()
+    plan = Plan(n_epochs=1, batch_size=N_ROWS, noise=0.5)
+    run = Run(Seeing(7, 8), Agreement(), inputs, supervise(*blobs), plan)
+    for _ in range(40):
+        run.train_epoch(0)
+    spread = torch.stack([x - inputs for x in seen]).std((0, 1))
+    np.testing.assert_allclose(spread, 0.5 * x.std(0), rtol=0.05, atol=1e-6)
+
+
+def test_a_loss_sees_levels_classes_and_a_slope_that_grows(blobs):
+    seen = []
+
+    class Watching(Agreement):
+        def forward(self, logits, batch):
+            seen.append(batch)
+            return super().forward(logits, batch)
+
+    plan = Plan(n_epochs=4, batch_size=30, alpha=0.5, alpha_end=8.0, schedule="constant")
+    outcome = train(task_of(blobs, plan, make_loss=Watching))
+    y = blobs[1]
+    for number, batch in enumerate(seen):
+        assert np.array_equal(batch.levels.numpy() > 0, y[batch.rows][:, None] == y[batch.rows])
+        assert batch.classes.tolist() == y[batch.rows].tolist()
+        assert batch.alpha == pytest.approx(0.5 * 16 ** (number / 16))
+    assert outcome.history[-1]["alpha"] == seen[-1].alpha
+    assert len(seen) == 16
+
+
+def test_the_memory_holds_what_each_row_was_last_encoded_as(blobs):
+    seen = []
+
+    class Watching(Agreement):
+        def forward(self, logits, batch):
+            seen.append((batch, logits.detach().clone()))
+            return super().forward(logits, batch)
+
+    train(task_of(blobs, Plan(n_epochs=2, batch_size=40, gallery="memory"), make_loss=Watching))
+    memory = seen[0][0].gallery.clone()
+    for batch, logits in seen:
+        assert torch.equal(batch.gallery, memory)
+        assert not batch.gallery.requires_grad
+        assert np.array_equal(batch.own.numpy(), batch.rows)
+        assert batch.levels.shape == (40, N_ROWS)
+        memory[torch.from_numpy(batch.rows)] = logits
+
+
+def scores(values):
+    """A score that plays back numbers and remembers the weights it saw."""
+    seen = []
+
+    def score(module):
+        assert not module.training
+        seen.append({k: v.clone() for k, v in module.state_dict().items()})
+        return values[len(seen) - 1]
+
+    return score, seen
+
+
+def test_the_best_epoch_is_kept_and_patience_ends_the_run(blobs):
+    score, seen = scores([0.1, 0.05, 0.5, 0.4, 0.5, 0.3, 0.9])
+    plan = Plan(**{**FULL.to_json(), "n_epochs": 20, "patience": 3})
+    outcome = train(task_of(blobs, plan, score=score))
+    assert [record["score"] for record in outcome.history] == [0.1, 0.05, 0.5, 0.4, 0.5, 0.3]
+    assert (outcome.standing.epoch, outcome.standing.score) == (3, 0.5)
+    for name, tensor in outcome.module.state_dict().items():
+        assert torch.equal(tensor, seen[2][name])
+
+
+def test_scores_are_asked_for_every_k_epochs_and_at_the_end(blobs):
+    score, _ = scores([1.0, 2.0, 3.0])
+    outcome = train(task_of(blobs, Plan(n_epochs=5, score_every=2), score=score))
+    assert [record["score"] for record in outcome.history] == [None, 1.0, None, 2.0, 3.0]
+
+
+def test_of_several_restarts_the_best_is_kept(blobs):
+    score, seen = scores([0.1, 0.2, 0.7, 0.1, 0.3, 0.6])
+    outcome = train(task_of(blobs, Plan(n_epochs=2, n_restarts=3), score=score))
+    assert outcome.standing.to_json() == {"score": 0.7, "epoch": 1, "restart": 1}
+    assert all(torch.equal(t, seen[2][k]) for k, t in outcome.module.state_dict().items())
+    starts = [record["loss"] for record in outcome.history if record["epoch"] == 1]
+    assert len(set(starts)) == 3
+
+
+def test_without_a_score_the_restart_with_the_least_loss_is_kept(blobs):
+    outcome = train(task_of(blobs, Plan(n_epochs=3, n_restarts=4)))
+    last = [record["loss"] for record in outcome.history if record["epoch"] == 3]
+    assert outcome.standing.restart == int(np.argmin(last))
+    assert outcome.standing.score == -min(last)
+
+
+def test_the_log_is_the_history_one_json_object_a_line(blobs, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("left over from another run\n")
+    outcome = train(task_of(blobs, Plan(n_epochs=3), journal=Journal(log)))
+    assert [json.loads(line) for line in log.read_text().splitlines()] == outcome.history
+    assert set(outcome.history[0]) == {
+        "restart", "epoch", "loss", "learning_rate", "alpha", "score", "seconds"
+    }  # fmt: skip
+
+
+def test_a_log_that_cannot_be_written_warns_once_and_training_goes_on(blobs, tmp_path):
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.start([])
+    journal.path = type(tmp_path)("/dev/full")
+    with pytest.warns(RuntimeWarning, match="log /dev/full cannot be written .*goes on") as told:
+        journal.write({"loss": 1.0})
+    journal.write({"loss": 2.0})
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(("wanted", "shown"), [(False, False), ("auto", False), (True, True)])
+def test_progress_goes_to_standard_error_when_asked(blobs, capsys, wanted, shown):
+    with progress_bar(wanted, 2) as progress:
+        train(task_of(blobs, Plan(n_epochs=2), progress=progress))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("2/2" in err) == shown
+
+
+class Diverging(nn.Module):
+    def forward(self, logits, batch):
+        return logits.sum() * math.inf
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"make_loss": Diverging}, "learning_rate must be lower: the loss became"),
+        ({"score": lambda module: "good"}, "scoring must return a number, got str 'good'"),
+        ({"score": lambda module: math.nan}, "scoring must return a finite number"),
+        ({"plan": Plan(mixup=0.5, mix_across=True)}, "mix_across must be False"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_a_sentence(blobs, changes, says):
+    changes = {"plan": Plan(n_epochs=1), **changes}
+    with pytest.raises(InputError, match=says):
+        train(task_of(blobs, **changes))
+
+
+@pytest.mark.parametrize("plan", [Plan(batches="balanced"), Plan(mixup=0.3)])
+def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, plan):
+    unlabelled = supervise(blobs[0], None)
+    with pytest.raises(InputError, match="needs class labels as y, got y as distances"):
+        train(task_of(blobs, plan, supervision=unlabelled))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"n_epochs": 0}, "n_epochs must be an integer >= 1, got 0"),
+        ({"batch_size": 1}, "batch_size must be an integer >= 2"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0 and below inf, got 0"),
+        ({"learning_rate": math.nan}, "learning_rate must be"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number .*got str 'fast'"),
+        ({"weight_decay": -1.0}, "weight_decay must be a number from 0"),
+        ({"ema": 1.0}, "ema must be a number from 0 and below 1"),
+        ({"alpha_end": 0.0}, "alpha_end must be a number above 0"),
+        ({"patience": 0}, "patience must be an integer >= 1"),
+        ({"schedule": "cosin"}, "did you mean 'cosine'"),
+        ({"optimizer": "adam"}, "did you mean 'adamw'"),
+        ({"gallery": "all"}, "gallery must be one of batch, memory"),
+    ],
+)
+def test_a_plan_checks_its_numbers(changes, says):
+    with pytest.raises(InputError, match=says):
+        Plan(**changes)
+
+
+def test_a_device_that_is_not_there_is_refused():
+    assert device_of("cpu").type == "cpu"
+    assert device_of("auto").type in ("cpu", "cuda", "mps")
+    with pytest.raises(InputError, match="device must be one of"):
+        device_of("gpu")
+    for name, there in (("cuda", torch.cuda.is_available()), ("mps", False)):
+        if not there and not (name == "mps" and torch.backends.mps.is_available()):
+            with pytest.raises(InputError, match=f"{name} is not; use device='auto'"):
+                device_of(name)
