@@ -1,4 +1,4 @@
-# make demo    install, then evaluate and audit codes of embedded data; the page is out/demo/index.html
+# make demo    install, then learn, evaluate and audit codes of embedded data; the page is out/demo/index.html
 # make test    install, then every check of a commit: lint, types, layers, tests
 # make bench   speed against what people use today, in one run
 PYTHON ?= python3

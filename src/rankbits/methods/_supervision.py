@@ -63,6 +63,10 @@ class Supervision:
         found: np.ndarray = self.values[self.affinity.block(self.rows[queries], self.rows[items])]
         return found
 
+    def redrawn(self, rng: np.random.Generator) -> "Supervision":
+        """The supervision of the next epoch: itself, unless labels are drawn."""
+        return self
+
     def tabulated(self) -> "Supervision":
         """The same, with levels that are costly to compute looked up in a table, if it is small."""
         cheap = (affinity.Classes, affinity.Tags, affinity.Judgements, affinity.Levels)

@@ -17,7 +17,10 @@ from torch import Tensor, nn
 from rankbits import _check, objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods._deep.batches import Batch
+from rankbits.methods._deep.recipes import is_auto
 from rankbits.methods._gradient import GradientHasher
+
+_HALF_FROM = 24  # bits
 
 
 class TalrLoss(nn.Module):
@@ -63,6 +66,8 @@ class _Talr(GradientHasher):
         n_bits: int = 32,
         *,
         encoder: Any = "mlp",
+        scaling: str = "auto",
+        init: str = "auto",
         hidden: Any = "auto",
         activation: str = "auto",
         normalisation: str = "auto",
@@ -71,12 +76,13 @@ class _Talr(GradientHasher):
         skip: Any = "auto",
         kernel: str | None = None,
         n_anchors: int = 300,
+        posterior: Any = "auto",
         backbone: Any = "efficientnet-lite0",
         image_size: int = 160,
         fine_tune: bool = False,
         backbone_rate: float = 0.1,
         relaxation: str = "exact",
-        n_bins: int | None = None,
+        n_bins: Any = "auto",
         delta: float = 1.0,
         graded: Any = "auto",
         alpha: Any = "auto",
@@ -114,6 +120,8 @@ class _Talr(GradientHasher):
     ) -> None:
         super().__init__(n_bits, random_state=random_state)
         self.encoder = encoder
+        self.scaling = scaling
+        self.init = init
         self.hidden = hidden
         self.activation = activation
         self.normalisation = normalisation
@@ -122,6 +130,7 @@ class _Talr(GradientHasher):
         self.skip = skip
         self.kernel = kernel
         self.n_anchors = n_anchors
+        self.posterior = posterior
         self.backbone = backbone
         self.image_size = image_size
         self.fine_tune = fine_tune
@@ -164,10 +173,17 @@ class _Talr(GradientHasher):
 
     def _loss(self) -> nn.Module:
         _check.choice("relaxation", self.relaxation, self._relaxations)
-        return TalrLoss(type(self)._relaxed, self.relaxation, self.n_bins, self.delta)
+        return TalrLoss(type(self)._relaxed, self.relaxation, self._bins(), self.delta)
+
+    def _bins(self) -> int | None:
+        """Bins of the soft histogram: from 24 bits on, one for two bits, as in the paper's runs."""
+        if not is_auto(self.n_bins):
+            return self.n_bins  # type: ignore[no-any-return]
+        n_bits = self._asked_bits()
+        return n_bits // 2 if n_bits >= _HALF_FROM else None
 
     def _loss_settings(self) -> dict[str, Any]:
-        return {"relaxation": self.relaxation, "n_bins": self.n_bins, "delta": self.delta}
+        return {"relaxation": self.relaxation, "n_bins": self._bins(), "delta": self.delta}
 
     def _objective(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
         return type(self)._relaxed(phi, levels, **gallery)
@@ -184,17 +200,24 @@ class TalrAP(_Talr):
         Code length b.
     encoder : "linear", "mlp", "cnn", "backbone" or torch.nn.Module, default="mlp"
         A module of one's own takes the raw rows as float32 and gives features; a head follows.
+    scaling : "each", "common"; init : "random", "pca", "itq"
+        Whether features are divided by their own scales or by one; first weights of a linear map,
+        or of the one beside hidden layers, from the principal directions of the scaled features.
     hidden : tuple of int; activation : "relu", "gelu", "silu", "tanh"; normalisation : "batch",
         "layer", "none"; dropout, input_dropout : float; skip : bool
         Of the MLP, or of the head of a backbone (`hidden=()` makes it linear); `skip` adds a linear
         map beside the hidden layers. For the CNN, `hidden` are the widths of its stages.
     kernel : "rbf" or None; n_anchors : int
         RBF features of random training rows in front of linear or mlp.
+    posterior : int
+        Classifiers, trained first, whose class posterior the bits of an mlp read; 0 for bits that
+        read the rows. By default three for class labels with 500 rows and more, 200 classes at
+        most, and `hidden` left alone: the hidden layers then stand behind the posterior.
     backbone : "efficientnet-lite0" or torch.nn.Module; image_size : int; fine_tune : bool;
         backbone_rate : float
         The pretrained network, what it resizes images to, whether it is trained too, and its
         share of the learning rate. Frozen, its features are computed once.
-    relaxation : "exact", "simplified", "cvpr", "arxiv"; n_bins : int or None; delta : float
+    relaxation : "exact", "simplified", "cvpr", "arxiv"; n_bins : int; delta : float
         The form of the objective, and the bins of its soft histogram.
     graded : bool
         Whether multi-hot y counts shared tags; by default for NDCG only.

@@ -1,6 +1,6 @@
 """Encoders: rows of raw data in, logits out, whose signs are the bits.
 
-    [trunk] -> standardise -> [anchors] -> body
+    [trunk] -> standardise -> [anchors, or class posterior] -> body
 
 The trunk is a pretrained network and may be absent; the rest is the head. An encoder is built from
 a `Description`, plain numbers and words, so that weights and description rebuild it without pickle.
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.methods._deep.layers import Anchors, BatchNorm1d, BatchNorm2d, Dropout, Standardise
+from rankbits.methods._deep.posteriors import Posterior
 
 KINDS = ("linear", "mlp", "cnn")
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+SCALINGS = ("each", "common")
 NORMALISATIONS = ("none", "batch", "layer")
 _CNN_WIDTHS = (32, 64, 128)
 
@@ -40,6 +42,9 @@ class Description:
     n_anchors: int = 0  # RBF features in front of linear or mlp; 0 for none
     trunk: str = ""  # name of the pretrained network, "module" for the user's own, "" for none
     image_size: int = 0  # what the trunk resizes images to
+    n_members: int = 0  # classifiers whose posterior the body reads; 0 for none
+    n_classes: int = 0
+    width: int = 0  # of a classifier
 
     def to_json(self) -> dict[str, Any]:
         """The description as JSON values."""
@@ -143,10 +148,13 @@ def build(description: Description, trunk: nn.Module | None = None) -> Encoder:
     return Encoder(d, trunk)
 
 
-def learn(encoder: Encoder, rows: Tensor, rng: np.random.Generator) -> np.ndarray:
+def learn(
+    encoder: Encoder, rows: Tensor, rng: np.random.Generator, scaling: str = "each"
+) -> np.ndarray:
     """Set scales and anchors from the head's training inputs; returns the constant features."""
+    _check.choice("scaling", scaling, SCALINGS)
     modules = dict(encoder.head.named_children())
-    constant = cast(Standardise, modules["standardise"]).learn(rows)
+    constant = cast(Standardise, modules["standardise"]).learn(rows, scaling)
     if len(constant) == rows.shape[-1]:
         raise InputError(
             "X must have a feature that varies, got "
@@ -169,6 +177,10 @@ def _head(d: Description) -> nn.Sequential:
         head.add_module("anchors", Anchors(n_inputs, d.n_anchors))
         head.add_module("rescale", Standardise(d.n_anchors))
         n_inputs = d.n_anchors
+    if d.n_members:
+        head.add_module("posterior", Posterior(n_inputs, d.n_classes, d.width, d.n_members))
+        head.add_module("rescale", Standardise(2 * d.n_classes))
+        n_inputs = 2 * d.n_classes
     head.add_module("body", _Cnn(d) if d.kind == "cnn" else _Mlp(n_inputs, d))
     return head
 

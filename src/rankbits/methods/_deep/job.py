@@ -1,7 +1,9 @@
 """One call of `fit`: parameters settled, data in place, the trainer called, a report written."""
 
 import copy
-from typing import Any
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,11 +16,22 @@ from rankbits.methods._deep import encoders, parallel, recipes, trunks
 from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
 from rankbits.methods._deep.encoders import Description, Encoder
 from rankbits.methods._deep.journal import Journal, progress_bar
+from rankbits.methods._deep.layers import Standardise
 from rankbits.methods._deep.plan import Plan
+from rankbits.methods._deep.posterior import (
+    STAGES,
+    DrawnClasses,
+    Learned,
+    learn_posterior,
+    pool_size,
+    width_of,
+)
+from rankbits.methods._deep.posteriors import Posterior
 from rankbits.methods._deep.run import encode
+from rankbits.methods._deep.starts import Start
 from rankbits.methods._deep.trainer import Outcome, Task, device_of, train
 from rankbits.methods._deep.validation import HardScore, split
-from rankbits.methods._supervision import supervise
+from rankbits.methods._supervision import Supervision, supervise
 
 TRUNK_BLOCK = 64
 _KINDS = ("linear", "mlp", "cnn", "backbone")
@@ -29,11 +42,12 @@ class Job:
 
     def __init__(self, hasher: Any, rows: np.ndarray, y: Any) -> None:
         self.hasher, self.rows = hasher, rows
+        self.learned: Learned | None = None
         _check_cheap_things(hasher)
         kind, self.user_trunk = _kind(hasher)
-        self.recipe = recipes.resolve(kind, hasher.get_params(deep=False))
         grades = hasher._grades_tags if recipes.is_auto(hasher.graded) else bool(hasher.graded)
         self.supervision = supervise(rows, y, graded=grades)
+        self.recipe = recipes.resolve(kind, self.supervision, hasher.get_params(deep=False))
         self.checkpoints = Checkpoints(
             hasher.checkpoint,
             resume=hasher.resume,
@@ -49,22 +63,27 @@ class Job:
         self.inputs = raw if self._tunes() else self._features(raw)
         self.description = self._description(kind)
         self.encoder = encoders.build(self.description, self.trunk)
-        self.constant = self._learn(raw)
+        self.constant, self.start = self._learn(raw)
 
     def run(self) -> Outcome:
         """Train, or continue the checkpoint's run."""
         if self.checkpoints.path is not None:
             self.checkpoints.fingerprint = self._fingerprint()
+        journal = Journal(self.hasher.log)
         inputs = self.inputs.to(self.device)
+        rows = inputs[torch.from_numpy(self.split.train)]
+        supervision = self.supervision.take(self.split.train)
+        if self.description.n_members:
+            rows, supervision, inputs = self._read_posterior(rows, supervision, inputs)
         task = Task(
             make_module=self._module,
             make_loss=self.hasher._loss,
-            inputs=inputs[torch.from_numpy(self.split.train)],
-            supervision=self.supervision.take(self.split.train).tabulated(),
+            inputs=rows,
+            supervision=supervision.tabulated(),
             plan=self.plan,
             score=self._score(inputs),
             checkpoints=self.checkpoints,
-            journal=Journal(self.hasher.log),
+            journal=journal,
         )
         n_epochs = self.plan.n_epochs * self.plan.n_restarts
         with progress_bar(self.hasher.verbose, n_epochs) as task.progress:
@@ -75,8 +94,46 @@ class Job:
         if isinstance(module, Encoder):
             return module
         shell = copy.copy(self.encoder)
-        shell._modules = {**self.encoder._modules, "head": module}
+        head = module if self.learned is None else nn.Sequential()
+        if self.learned is not None:
+            parts = {**dict(self.encoder.head.named_children()), **dict(module.named_children())}
+            for name, part in parts.items():
+                head.add_module(name, part)
+        shell._modules = {**self.encoder._modules, "head": head}
         return shell.eval()
+
+    def _read_posterior(
+        self, rows: Tensor, supervision: Supervision, inputs: Tensor
+    ) -> tuple[Tensor, Supervision, Tensor]:
+        """Learn the classes first: the rows, labels and validation rows of the bits instead."""
+        d, parts = self.description, dict(self.encoder.head.named_children())
+        scale = parts["standardise"].to(self.device)
+        n_inputs = d.input_shape[-1]
+
+        def make(n_members: int, width: int) -> Posterior:
+            return Posterior(n_inputs, d.n_classes, width or d.width, n_members or d.n_members)
+
+        self.learned = learn_posterior(
+            make, scale(rows.float()), supervision, self.seed, self._checkpoints_of
+        )
+        parts["posterior"].load_state_dict(self.learned.posterior.state_dict())
+        self.encoder.head.requires_grad_(False).to(self.device).eval()
+        pool = self.learned.pool
+        cast(Standardise, parts["rescale"]).learn(pool.inputs)
+        drawn = DrawnClasses.first(pool.chances)
+        front = nn.Sequential(scale, parts["posterior"])
+        return pool.inputs, drawn, encode(front, inputs.float()) if self._is_validated() else inputs
+
+    def _checkpoints_of(self, name: str) -> Checkpoints:
+        """Where an earlier stage of the same run keeps its state."""
+        folder = self.hasher.checkpoint
+        found = Checkpoints(
+            None if folder is None else Path(folder) / name,
+            resume=self.hasher.resume,
+            every_seconds=self.hasher.checkpoint_seconds,
+        )
+        found.fingerprint = f"{name} of {self.checkpoints.fingerprint}"
+        return found
 
     def report(self, outcome: Outcome, seconds: float) -> dict[str, Any]:
         """What was done, as JSON values."""
@@ -84,8 +141,11 @@ class Job:
             "method": type(self.hasher).__name__,
             "loss": self.hasher._loss_settings(),
             "encoder": self.description.to_json(),
+            "scaling": self.recipe.scaling,
+            "init": self.start.name,
             "plan": self.plan.to_json(),
             "supervision": self.supervision.notes(),
+            "posterior": None if self.learned is None else self.learned.notes,
             "split": self.split.to_json(),
             "constant_features": self.constant.tolist(),
             "epochs": len(outcome.history),
@@ -101,9 +161,12 @@ class Job:
 
     def _seed(self) -> int:
         """The seed that random_state gives; a run to be resumed keeps its own."""
-        facts = self.checkpoints.peek()
-        if self.hasher.random_state is None and facts is not None:
-            return int(facts["seed"])
+        folder = self.hasher.checkpoint
+        there = [name for name in STAGES if folder is not None and (Path(folder) / name).is_dir()]
+        for kept in (self.checkpoints, *map(self._checkpoints_of, there)):
+            facts = kept.peek()
+            if self.hasher.random_state is None and facts is not None:
+                return int(facts["seed"])
         seed = check_random_state(self.hasher.random_state).randint(np.iinfo(np.int32).max)
         return int(parallel.agree(float(seed)))
 
@@ -153,11 +216,26 @@ class Job:
             n_anchors=_n_anchors(hasher, len(self.split.train)),
             trunk=trunk,
             image_size=hasher.image_size if trunk in trunks.NAMES else 0,
+            **self._posterior_shape(kind),
         )
+
+    def _posterior_shape(self, kind: str) -> dict[str, int]:
+        n_members = _check.whole("posterior", self.recipe.posterior, 0, 64)
+        if not n_members:
+            return {}
+        classes = self.supervision.classes
+        if classes is None or kind != "mlp" or self.hasher.kernel is not None:
+            raise InputError(
+                "posterior must be 0 unless y is class labels and the encoder is 'mlp' without "
+                f"kernel, got {n_members}"
+            )
+        width = width_of(len(self.split.train))
+        return {"n_members": n_members, "n_classes": int(classes.max()) + 1, "width": width}
 
     def _plan(self) -> Plan:
         hasher, recipe = self.hasher, self.recipe
         n = len(self.split.train)
+        n = pool_size(n) if recipe.posterior else n
         batch_size = min(recipe.batch_size, n)
         is_real = self.rows.ndim == 4
         return Plan(
@@ -193,18 +271,21 @@ class Job:
         is_rare = self.supervision.density() * (batch_size - 1) < 1
         return "anchors" if is_rare and self.hasher.gallery == "batch" else "plain"
 
-    def _learn(self, raw: Tensor) -> np.ndarray:
-        """Scales and anchors from the training rows; features that never vary."""
+    def _learn(self, raw: Tensor) -> tuple[np.ndarray, Start]:
+        """Scales, anchors and start from the training rows; features that never vary."""
         rows = torch.from_numpy(self.split.train)
         rng = np.random.default_rng([self.seed, 1 << 20])
         if self.trunk is not None and self._tunes():
             inputs = self._features(raw[rows])
         else:
             inputs = self.inputs[rows]
-        constant = encoders.learn(self.encoder, inputs, rng)
+        constant = encoders.learn(self.encoder, inputs, rng, self.recipe.scaling)
         if self.trunk is not None and not self._tunes():
             self.encoder.freeze()
-        return constant
+        head, init = self.encoder.head, self.recipe.init
+        if recipes.is_auto(self.hasher.init):
+            init = Start.possible(init, head)
+        return constant, Start(init, head, inputs, self.description.n_bits)
 
     def _module(self) -> nn.Module:
         """Fresh weights around the scales and anchors: the part that is trained."""
@@ -213,6 +294,10 @@ class Job:
         learned = dict(self.encoder.head.named_buffers())
         own = [name for name in learned if name.split(".")[0] != "body"]
         fresh.head.load_state_dict({name: learned[name] for name in own}, strict=False)
+        self.start.apply(fresh.head)
+        if self.learned is not None:
+            parts = dict(fresh.head.named_children())
+            return nn.Sequential(OrderedDict(rescale=parts["rescale"], body=parts["body"]))
         return fresh if self._tunes() else fresh.head
 
     def _is_validated(self) -> bool:
@@ -235,6 +320,7 @@ class Job:
             "split": self.split.to_json(),
             "supervision": self.supervision.digest(),
             "fine_tune": bool(self.hasher.fine_tune),
+            "start": [self.recipe.scaling, self.start.name],
         }
         return fingerprint(facts, [self.rows])
 

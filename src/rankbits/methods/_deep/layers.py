@@ -17,7 +17,8 @@ _SAMPLE = 1024
 class Standardise(nn.Module):
     """(x - mean) / scale along the last axis: features of vectors, channels of images.
 
-    A feature that never varies gets scale 1, so that it becomes 0 on the training rows.
+    A feature that never varies gets scale 1, so that it becomes 0 on the training rows. A common
+    scale, the root of the mean variance, keeps the ratios of distances between rows.
     """
 
     mean: Tensor
@@ -28,7 +29,7 @@ class Standardise(nn.Module):
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
 
-    def learn(self, rows: Tensor) -> np.ndarray:
+    def learn(self, rows: Tensor, scaling: str = "each") -> np.ndarray:
         """Take mean and scale from the rows; returns which features are constant."""
         mean = torch.stack([_flat(block).sum(0) for block in _blocks(rows)]).sum(0)
         n = rows.numel() // rows.shape[-1]
@@ -39,6 +40,8 @@ class Standardise(nn.Module):
         lowest = torch.stack([_flat(block).amin(0) for block in _blocks(rows)]).amin(0)
         constant = (highest == lowest) | (scale.float() == 0)
         self.mean.copy_(torch.where(constant, lowest, mean))
+        if scaling == "common" and not constant.all():
+            scale = (scale[~constant] ** 2).mean().sqrt().expand_as(scale)
         self.scale.copy_(torch.where(constant, torch.ones_like(scale), scale))
         return np.flatnonzero(constant.cpu().numpy())
 

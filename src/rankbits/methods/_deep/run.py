@@ -54,6 +54,7 @@ class Run:
             self.memory = encode(self.module, self.inputs)
         self.module.train()
         self.loss.train()
+        self.supervision = self.supervision.redrawn(rng)
         steps, losses = self.sample(rng), []
         for number, rows in enumerate(steps):
             progress = (self.epoch + number / len(steps)) / self.plan.n_epochs
