@@ -254,6 +254,7 @@ class Job:
             alpha=recipe.alpha,
             alpha_end=recipe.alpha_end,
             noise=recipe.noise,
+            even_noise=recipe.even_noise,
             mixup=recipe.mixup,
             flip=is_real and self._tunes() and recipe.flip,
             shift=recipe.shift if is_real and self._tunes() else 0,

@@ -32,6 +32,7 @@ class Plan:
     alpha: float = 0.5
     alpha_end: float | None = None
     noise: float = 0.0  # standard deviation, in units of each feature's own
+    even_noise: bool = False  # in units of the root of their mean variance instead
     mixup: float = 0.0  # parameter of the Beta law of mixtures; 0 for none
     mix_across: bool = False  # partners of any class, if the loss allows it
     flip: bool = False  # mirror images at random

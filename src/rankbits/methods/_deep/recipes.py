@@ -32,6 +32,7 @@ class Recipe:
     batch_size: int = 512
     epochs: int = 40
     noise: float = 0.0
+    even_noise: bool = False
     mixup: float = 0.0
     flip: bool = False
     shift: int = 0
@@ -44,7 +45,7 @@ class Recipe:
 RECIPES: dict[str | tuple[str, str], Recipe] = {
     "linear": Recipe(),
     ("linear", "classes"): Recipe(
-        scaling="common", alpha_end=4.0, learning_rate=1e-2, noise=0.7, epochs=40
+        scaling="common", alpha_end=4.0, learning_rate=1e-2, noise=0.7, even_noise=True
     ),
     ("linear", "distances"): Recipe(
         scaling="common", init="itq", alpha=2.0, weight_decay=0.0, batch_size=1280, noise=0.3
@@ -92,8 +93,9 @@ def resolve(kind: str, supervision: Supervision, asked: dict[str, Any]) -> Recip
     given = {name: value for name, value in asked.items() if name in names and not is_auto(value)}
     if "hidden" in given:
         given["hidden"] = tuple(given["hidden"])
-    which = "posterior" if _has_posterior(supervision, asked) else supervision_kind(supervision)
-    best = RECIPES.get((kind, which), RECIPES[kind])
+    best = RECIPES.get((kind, supervision_kind(supervision)), RECIPES[kind])
+    if (kind, "posterior") in RECIPES and _has_posterior(supervision, asked):
+        best = RECIPES[kind, "posterior"]
     return replace(best, **given)
 
 

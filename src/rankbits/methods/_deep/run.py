@@ -42,7 +42,7 @@ class Run:
         self.average = Average(module, plan.ema) if plan.ema else None
         self.memory: Tensor | None = None
         self.whole_levels: Tensor | None = None  # those of a batch of all rows, once computed
-        self.noise_scale = _noise_scale(inputs) if plan.noise else torch.zeros(())
+        self.noise_scale = _noise_scale(inputs, plan) if plan.noise else torch.zeros(())
         self.epoch = 0
 
     def train_epoch(self, restart: int) -> dict[str, float]:
@@ -199,10 +199,10 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
 
 
-def _noise_scale(inputs: Tensor) -> Tensor:
-    """The standard deviation of each feature or channel: the unit of noise."""
+def _noise_scale(inputs: Tensor, plan: Plan) -> Tensor:
+    """The standard deviation of each feature or channel, or of all: the unit of noise."""
     layer = Standardise(inputs.shape[-1])
-    constant = layer.learn(inputs.cpu())
+    constant = layer.learn(inputs.cpu(), "common" if plan.even_noise else "each")
     layer.scale[torch.from_numpy(constant)] = 0
     return layer.scale.to(inputs.device)
 
