@@ -60,7 +60,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def one_line(error: BaseException) -> str:
@@ -75,7 +75,7 @@ def _umask() -> int:
     return mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename itself durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import rankbits
+from commands import Command, assert_one_line
 from rankbits import BinaryCodes, methods
-from rankbits.cli import _stream, app
+from rankbits.cli import _stream
 from rankbits.datasets import load_codes
 from rankbits.methods import _base
 
@@ -39,20 +39,8 @@ def wanted(x=X):
     return rankbits.load("model").encode(x)
 
 
-def call(*arguments):
-    return CliRunner().invoke(app, ["encode", *map(str, arguments)])
-
-
-def printed(*arguments):
-    done = call(*arguments)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
-
-
-def assert_one_line(done, *parts):
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.output
-    for part in parts:
-        assert part in done.stderr
+call = Command("encode")
+printed = call.printed
 
 
 def test_the_file_holds_the_codes_of_the_model_byte_for_byte(folder):

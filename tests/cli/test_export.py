@@ -6,10 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import Command
 from rankbits import methods
-from rankbits.cli import app
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("torch")
@@ -25,8 +24,7 @@ def hasher(tmp_path, monkeypatch):
     return hasher
 
 
-def call(*arguments):
-    return CliRunner().invoke(app, ["export", *arguments])
+call = Command("export")
 
 
 def test_the_file_gives_the_codes_of_the_model(hasher):

@@ -1,16 +1,15 @@
 """`rankbits fit`: the model that the function would have learned, in a folder."""
 
 import importlib.util
-import json
 import os
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import rankbits
+from commands import Command, assert_one_line
 from rankbits import affinity, methods
-from rankbits.cli import _fit, app
+from rankbits._json import as_json
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((60, 8))
@@ -38,20 +37,8 @@ def asked(monkeypatch):
     return seen
 
 
-def call(*arguments):
-    return CliRunner().invoke(app, ["fit", *map(str, arguments)])
-
-
-def printed(*arguments):
-    done = call(*arguments)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
-
-
-def assert_one_line(done, *parts):
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.output
-    for part in parts:
-        assert part in done.stderr
+call = Command("fit")
+printed = call.printed
 
 
 def test_the_folder_holds_what_the_function_learns(folder):
@@ -185,14 +172,12 @@ def test_bad_usage_exits_2(folder, case):
 
 
 def test_a_report_becomes_json_whatever_is_in_it():
-    found = _fit._as_json({"a": (np.float32(0.5), np.nan), 3: np.arange(2), "b": None, "c": object})
+    found = as_json({"a": (np.float32(0.5), np.nan), 3: np.arange(2), "b": None, "c": object})
     assert found == {"a": [0.5, None], "3": [0, 1], "b": None, "c": "<class 'object'>"}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_a_method_with_a_gradient_fits_and_reports(folder):
-    if importlib.util.find_spec("rankbits.methods._talr") is None:
-        pytest.skip("talr-ap has no module yet")
     found = printed("x.npy", "--labels", "y.npy", "--method", "talr-ap", "--bits", 6, "--out", "m")
     assert found["bits"] == 6
     assert isinstance(found["report"], dict)

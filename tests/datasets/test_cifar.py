@@ -2,13 +2,13 @@
 
 import os
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rankbits.datasets import is_cifar_folder, load_cifar
 from rankbits.errors import FileFormatError, InputError
+from realdata import real
 
 RNG = np.random.default_rng(3)
 IMAGES = RNG.integers(0, 256, (18, 32, 32, 3), dtype=np.uint8)
@@ -171,9 +171,7 @@ def test_a_folder_without_batches_is_refused(tmp_path):
 
 
 def test_real_batches_of_cifar10():
-    folder = Path(os.environ.get("RANKBITS_DATA", "")) / "cifar-10-batches-py"
-    if not os.environ.get("RANKBITS_DATA") or not folder.is_dir():
-        pytest.skip("RANKBITS_DATA names no folder with cifar-10-batches-py: not read")
+    folder = real("cifar-10-batches-py")
     found = load_cifar(folder)
     assert found.x.shape == (60000, 32, 32, 3)
     assert np.bincount(found.y).tolist() == [6000] * 10

@@ -1,13 +1,11 @@
 """Features of public data sets: what was written comes back, what is damaged is refused."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from rankbits.datasets import load_features
 from rankbits.errors import FileFormatError, InputError
+from realdata import real
 
 CLASSES = {
     "x_train": np.arange(12, dtype=np.float16).reshape(4, 3),
@@ -110,14 +108,6 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="there is no"):
         load_features(tmp_path / "none.npz")
-
-
-def real(name):
-    """A file of the folder that RANKBITS_DATA names."""
-    folder = os.environ.get("RANKBITS_DATA")
-    if not folder or not (Path(folder) / name).is_file():
-        pytest.skip(f"RANKBITS_DATA names no folder with {name}: the real file is not read")
-    return Path(folder) / name
 
 
 def test_real_features_of_cifar10():

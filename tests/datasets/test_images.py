@@ -1,8 +1,6 @@
 """Pictures: folders of images, and mosaics of CIFAR's."""
 
 import io
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from PIL import Image
 
 from rankbits.datasets import load_cifar_mosaics, load_images
 from rankbits.errors import FileFormatError, InputError
+from realdata import real
 
 RNG = np.random.default_rng(4)
 IMAGES = RNG.integers(0, 256, (18, 32, 32, 3), dtype=np.uint8)
@@ -139,9 +138,7 @@ def test_damaged_images_and_empty_folders_are_refused(tmp_path):
 
 
 def test_real_mosaics_of_cifar10():
-    path = Path(os.environ.get("RANKBITS_DATA", "")) / "cifar10_webp.npz"
-    if not os.environ.get("RANKBITS_DATA") or not path.is_file():
-        pytest.skip("RANKBITS_DATA names no folder with cifar10_webp.npz: not read")
+    path = real("cifar10_webp.npz")
     found = load_cifar_mosaics(path)
     assert found.x.shape == (60000, 32, 32, 3)
     assert np.bincount(found.y).tolist() == [6000] * 10

@@ -1,13 +1,11 @@
 """NUS-WIDE's text files."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from rankbits.datasets import load_nuswide
 from rankbits.errors import FileFormatError, InputError
+from realdata import real
 
 TAGS = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0]], np.uint8)
 CONCEPTS = ("airport", "book", "sky")
@@ -82,8 +80,6 @@ def test_an_image_list_out_of_step_and_folders_without_labels_are_refused(tmp_pa
 
 
 def test_real_label_lists():
-    folder = Path(os.environ.get("RANKBITS_DATA", "")) / "nus-wide"
-    if not os.environ.get("RANKBITS_DATA") or not folder.is_dir():
-        pytest.skip("RANKBITS_DATA names no folder with nus-wide: its label lists are not read")
+    folder = real("nus-wide")
     found = load_nuswide(folder, n_concepts=21)
     assert 190_000 < len(found) < 200_000

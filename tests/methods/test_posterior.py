@@ -12,7 +12,7 @@ from rankbits.errors import InputError
 from rankbits.methods._deep import job
 from rankbits.methods._deep import posterior as stage
 from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.posteriors import FLOOR, Posterior, beliefs, of_one_norm
+from rankbits.methods._deep.layers import Posterior, beliefs, of_one_norm
 
 X, Y = make_blobs(700, 12, centers=5, cluster_std=6.0, random_state=0)
 QUICK = {"n_bits": 16, "epochs": 2, "n_threads": 1, "random_state": 0}
@@ -37,7 +37,7 @@ def test_beliefs_are_log_probabilities_with_a_floor_and_probabilities():
     found = beliefs(torch.tensor([[0.0, 0.0], [100.0, 0.0]]))
     half = np.log(0.5)
     assert found[0].tolist() == pytest.approx([half, half, 0.5, 0.5])
-    assert found[1].tolist() == pytest.approx([0.0, FLOOR, 1.0, np.exp(FLOOR)], abs=1e-6)
+    assert found[1].tolist() == pytest.approx([0.0, -8.0, 1.0, np.exp(-8.0)], abs=1e-6)
 
 
 def test_rows_of_one_norm_have_mean_square_one_and_zero_stays_zero():

@@ -4,16 +4,14 @@ for each split seed: draw the split
     for each method and code length: fit on training rows, encode queries and database, evaluate
 """
 
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import numpy as np
-
 from rankbits import _check
+from rankbits._json import as_json
 from rankbits.benchmark._environment import environment, peak_memory_mb
 from rankbits.benchmark._plan import Job, made, planned
 from rankbits.benchmark._protocols import Protocol, protocol
@@ -111,7 +109,7 @@ def _settings(chosen: Protocol, source: Source, job: Job, names: tuple[str, ...]
         "bits": job.bits,
         "split_seed": job.split_seed,
         "seed": job.seed,
-        "params": _plain(dict(job.params)),
+        "params": as_json(dict(job.params)),
         "metrics": list(names),
         "version": __version__,
     }
@@ -137,7 +135,7 @@ def _measured(
             "encode": round(encoded - fitted, 4),
             "evaluate": round(evaluated - encoded, 4),
         },
-        "method_report": _plain(getattr(hasher, "report_", None)),
+        "method_report": as_json(getattr(hasher, "report_", None)),
     }
 
 
@@ -175,16 +173,3 @@ def _result(
         "peak_memory_mb": peak_memory_mb(),
         "environment": environment(n_threads),
     }
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON: NumPy's numbers become Python's, what is not finite None, the rest text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

@@ -8,8 +8,13 @@ import typer
 
 from rankbits.benchmark import Protocol, protocols, run
 from rankbits.benchmark import protocol as protocol_of
-from rankbits.cli._fit import _pairs
-from rankbits.cli._inputs import FormatOption, OutputFormat, ThreadsOption, input_errors_exit_1
+from rankbits.cli._inputs import (
+    FormatOption,
+    OutputFormat,
+    ThreadsOption,
+    input_errors_exit_1,
+    named_values,
+)
 from rankbits.cli._output import literal, number, print_json, print_table
 
 
@@ -60,7 +65,7 @@ def bench(
         raise typer.BadParameter("name a PROTOCOL, or give --list to see them")
     if data is None:
         raise typer.BadParameter("--data must name the folder or file with the protocol's data")
-    params = _pairs("--param", param)
+    params = named_values("--param", param)
     with input_errors_exit_1():
         found = run(
             protocol,

@@ -1,7 +1,5 @@
 """`rankbits fit`: rows and what is relevant to whom in, a model out."""
 
-import json
-import math
 import os
 import time
 from typing import Annotated, Any
@@ -11,7 +9,8 @@ import typer
 
 from rankbits import affinity
 from rankbits._check import describe
-from rankbits.cli._inputs import GradedOption, input_errors_exit_1
+from rankbits._json import as_json
+from rankbits.cli._inputs import GradedOption, input_errors_exit_1, named_values
 from rankbits.cli._output import print_json
 from rankbits.datasets import load_array, load_judgements, load_labels
 from rankbits.errors import InputError
@@ -53,7 +52,7 @@ def fit(
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
     _require_one(labels, tags, judgements, neighbours)
-    params, shares = _pairs("--param", param), _pairs("--neighbours", neighbours)
+    params, shares = named_values("--param", param), named_values("--neighbours", neighbours)
     with input_errors_exit_1():
         hasher = _made(method, bits, seed, params)
         _require_place(out, overwrite)
@@ -75,26 +74,12 @@ def fit(
         "out": out,
     }
     report = getattr(hasher, "report_", None)
-    print_json(found if report is None else {**found, "report": _as_json(report)})
+    print_json(found if report is None else {**found, "report": as_json(report)})
 
 
 def _require_one(*given: Any) -> None:
     if sum(bool(source) for source in given) > 1:
         raise typer.BadParameter("give one of --labels, --tags, --judgements and --neighbours")
-
-
-def _pairs(option: str, words: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE words; a value that is not JSON is a string."""
-    pairs: dict[str, Any] = {}
-    for word in words or []:
-        name, equals, text = word.partition("=")
-        if not (name and equals) or name in pairs:
-            raise typer.BadParameter(f"{option} must be NAME=VALUE, each name once, got {word!r}")
-        try:
-            pairs[name] = json.loads(text)
-        except ValueError:
-            pairs[name] = text
-    return pairs
 
 
 def _made(method: str, bits: int | None, seed: int, params: dict[str, Any]) -> Any:
@@ -161,16 +146,3 @@ def _near(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
         return affinity.neighbours(x, x, cuts, list(shares.values()))
     except ValueError as error:
         raise InputError(f"--neighbours must be SHARE=LEVEL as in 0.05=1: {error}") from None
-
-
-def _as_json(value: Any) -> Any:
-    """A report as JSON: NumPy's numbers become Python's, what is not finite null."""
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_as_json(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

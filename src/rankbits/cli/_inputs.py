@@ -4,13 +4,14 @@ A run is codes of queries, codes of a database in one or more shards, and what i
 labels of both sides, or judged pairs. Item numbers run through the shards in the order given.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -219,3 +220,17 @@ def input_errors_exit_1() -> Iterator[None]:
         line = " ".join(str(error).split()) or type(error).__name__
         print(f"error: {line}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def named_values(option: str, words: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE words; a value that is not JSON is a string."""
+    pairs: dict[str, Any] = {}
+    for word in words or []:
+        name, equals, text = word.partition("=")
+        if not (name and equals) or name in pairs:
+            raise typer.BadParameter(f"{option} must be NAME=VALUE, each name once, got {word!r}")
+        try:
+            pairs[name] = json.loads(text)
+        except ValueError:
+            pairs[name] = text
+    return pairs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rankbits._files import _sync_folder
+from rankbits._files import sync_folder
 from rankbits.errors import FileFormatError, InputError
 
 _TRIES = 100
@@ -34,12 +34,12 @@ def write_folder_atomically(
     temporary.mkdir()
     try:
         yield temporary
-        _sync_folder(temporary)
+        sync_folder(temporary)
         _take_place(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     shutil.rmtree(_aside(target), ignore_errors=True)
 
 

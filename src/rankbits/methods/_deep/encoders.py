@@ -16,8 +16,14 @@ from torch import Tensor, nn
 
 from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.methods._deep.layers import Anchors, BatchNorm1d, BatchNorm2d, Dropout, Standardise
-from rankbits.methods._deep.posteriors import Posterior
+from rankbits.methods._deep.layers import (
+    Anchors,
+    BatchNorm1d,
+    BatchNorm2d,
+    Dropout,
+    Posterior,
+    Standardise,
+)
 
 KINDS = ("linear", "mlp", "cnn")
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}

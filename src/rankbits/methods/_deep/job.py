@@ -16,7 +16,7 @@ from rankbits.methods._deep import encoders, parallel, recipes, trunks
 from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
 from rankbits.methods._deep.encoders import Description, Encoder
 from rankbits.methods._deep.journal import Journal, progress_bar
-from rankbits.methods._deep.layers import Standardise
+from rankbits.methods._deep.layers import Posterior, Standardise
 from rankbits.methods._deep.plan import Plan
 from rankbits.methods._deep.posterior import (
     STAGES,
@@ -26,7 +26,6 @@ from rankbits.methods._deep.posterior import (
     pool_size,
     width_of,
 )
-from rankbits.methods._deep.posteriors import Posterior
 from rankbits.methods._deep.run import encode
 from rankbits.methods._deep.starts import Start
 from rankbits.methods._deep.trainer import Outcome, Task, device_of, train

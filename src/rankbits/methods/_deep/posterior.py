@@ -24,8 +24,8 @@ from torch.nn import functional
 from rankbits import affinity
 from rankbits.methods._deep.batches import Batch
 from rankbits.methods._deep.checkpoint import Checkpoints
+from rankbits.methods._deep.layers import Posterior, beliefs, of_one_norm
 from rankbits.methods._deep.plan import Plan
-from rankbits.methods._deep.posteriors import Posterior, beliefs, of_one_norm
 from rankbits.methods._deep.trainer import Task, train
 from rankbits.methods._supervision import Supervision
 
