@@ -356,7 +356,63 @@ def test_a_kill_at_any_moment_leaves_one_model_or_the_other(folder):
         assert any(np.array_equal(found, one) for one in known)
     fitted(seed=1).save(folder)
     assert np.array_equal(rankbits.load(folder).project(ROWS), known[1])
-    assert {path.name for path in folder.parent.iterdir() if path.suffix != ".new"} == {"model"}
+    assert os.listdir(folder.parent) == ["model"]
+
+
+KILLED_AT_EVERY_STEP = """
+import os, sys, numpy as np
+import rankbits
+from rankbits import methods
+folder = sys.argv[1]
+rows = np.random.default_rng(3).standard_normal((40, 9))
+models = [methods.get("lsh", n_bits=5, random_state=k).fit(rows) for k in range(2)]
+known = [model.project(rows) for model in models]
+STEPS = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "open", "close")
+
+def die_at(n):
+    left = [n]
+    def dying(call):
+        def wrapped(*args, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+            return call(*args, **options)
+        return wrapped
+    for step in STEPS:
+        setattr(os, step, dying(getattr(os, step)))
+
+n, was_killed = 0, True
+while was_killed:
+    for k in (0, 1):
+        models[1 - k].save(folder)
+        if os.fork() == 0:
+            die_at(n)
+            models[k].save(folder)
+            os._exit(0)
+        was_killed = os.wait()[1] != 0
+        found = rankbits.load(folder).project(rows)
+        assert any(np.array_equal(found, one) for one in known), n
+    models[0].save(folder)
+    assert os.listdir(os.path.dirname(folder)) == ["model"], n
+    n += 1
+print(n)
+"""
+
+
+def test_a_kill_at_every_step_of_a_save_leaves_one_model_and_no_litter(folder):
+    command = [sys.executable, "-c", KILLED_AT_EVERY_STEP, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
+def test_a_folder_that_another_process_is_filling_is_left_alone(folder):
+    place, lock = _folders._fresh(folder)
+    fitted(seed=6).save(folder)
+    assert place.exists()
+    os.close(lock)
+    fitted(seed=6).save(folder)
+    assert os.listdir(folder.parent) == ["model"]
 
 
 def test_a_reader_sees_a_whole_model_while_it_is_replaced_again_and_again(folder):

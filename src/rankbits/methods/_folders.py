@@ -2,9 +2,13 @@
 
 The files go to a new folder beside the old one and reach the disk; then the old folder steps aside,
 the new one takes its name, and the old one is removed. A folder cannot be renamed onto another, so
-there is a moment in which only the aside stands; readers look there too.
+there is a moment in which only the aside stands; readers look there too. A folder that is being
+filled or removed has a name of its own and a lock while its process lives, so the next save removes
+what a killed one has left.
 """
 
+import fcntl
+import glob
 import os
 import secrets
 import shutil
@@ -16,6 +20,7 @@ from rankbits._files import sync_folder
 from rankbits.errors import FileFormatError, InputError
 
 _TRIES = 100
+_TOKEN = 4  # random bytes in the name of a passing folder
 
 
 @contextmanager
@@ -30,8 +35,8 @@ def write_folder_atomically(
     target = Path(folder).resolve()
     require_replaceable(target, is_ours)
     _settle(target, is_ours)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.new"
-    temporary.mkdir()
+    _sweep(target)
+    temporary, lock = _fresh(target)
     try:
         yield temporary
         sync_folder(temporary)
@@ -39,8 +44,10 @@ def write_folder_atomically(
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:
+        os.close(lock)
     sync_folder(target.parent)
-    shutil.rmtree(_aside(target), ignore_errors=True)
+    _discard(_aside(target), target)
 
 
 def read_folder(folder: str | os.PathLike[str], names: Sequence[str]) -> list[bytes]:
@@ -71,11 +78,66 @@ def _read_in(handle: int, name: str) -> bytes:
 
 def _is_at(handle: int, place: Path) -> bool:
     """Whether the open folder still has its name."""
-    return place.exists() and os.path.samestat(os.fstat(handle), place.stat())
+    try:
+        return os.path.samestat(os.fstat(handle), place.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _aside(target: Path) -> Path:
     return target.parent / f".{target.name}.old"
+
+
+def _passing(target: Path, token: str) -> Path:
+    """The name of a folder that is being filled or removed."""
+    return target.parent / f".{target.name}.{token}.part"
+
+
+def _fresh(target: Path) -> tuple[Path, int]:
+    """A new empty folder beside the target, and the open handle that holds its lock."""
+    while True:
+        place = _passing(target, secrets.token_hex(_TOKEN))
+        place.mkdir()
+        lock = _locked(place)
+        if lock is not None:
+            return place, lock
+
+
+def _locked(place: Path) -> int | None:
+    """A handle with the folder's lock, or None if another process has it or has removed it."""
+    try:
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    if _is_at(handle, place):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _discard(place: Path, target: Path) -> None:
+    """Remove a folder that is no longer needed; nobody takes what is left of it for a model."""
+    gone = _passing(target, secrets.token_hex(_TOKEN))
+    try:
+        os.rename(place, gone)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed processes were filling or removing."""
+    pattern = _passing(Path(glob.escape(target.name)), "[0-9a-f]" * 2 * _TOKEN).name
+    for place in target.parent.glob(pattern):
+        lock = _locked(place)
+        if lock is not None:
+            shutil.rmtree(place, ignore_errors=True)
+            os.close(lock)
 
 
 def require_replaceable(folder: str | os.PathLike[str], is_ours: Callable[[Path], bool]) -> None:
@@ -99,7 +161,7 @@ def _settle(target: Path, is_ours: Callable[[Path], bool]) -> None:
     if not aside.exists():
         return
     if target.exists() and is_ours(target):
-        shutil.rmtree(aside)
+        _discard(aside, target)
     else:
         os.replace(aside, target)
 
