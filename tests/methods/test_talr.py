@@ -61,12 +61,14 @@ def test_the_loss_at_saturated_logits_is_one_minus_the_metric():
     batch = Batch(np.arange(60), torch.from_numpy(levels), alpha=1.0)
     for name, metric in (("talr-ap", "average_precision"), ("talr-ndcg", "ndcg")):
         expected = np.nanmean(getattr(rankbits.metrics, metric)(counts))
-        loss = made(name)._loss()(logits, batch)
+        loss = made(name)._loss(None)(logits, batch)
         assert float(loss) == pytest.approx(1 - expected, abs=1e-9)
         gallery = Batch(
             np.arange(60), batch.levels, alpha=1.0, gallery=logits, own=torch.arange(60)
         )
-        assert float(made(name)._loss()(logits, gallery)) == pytest.approx(float(loss), abs=1e-9)
+        assert float(made(name)._loss(None)(logits, gallery)) == pytest.approx(
+            float(loss), abs=1e-9
+        )
 
 
 def test_validation_is_the_metric_of_the_held_out_rows():

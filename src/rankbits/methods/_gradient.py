@@ -1,34 +1,43 @@
 """The estimator around the trainer: what every method with a gradient shares.
 
-A method gives its loss (`_loss`) and, for validation, the value of each query (`_objective`).
+A method gives its loss (`_loss`) and, if it is not AP that validation shall maximise, the value of
+each query (`_objective`).
 Parameters left at "auto" come from the recipe of the encoder's kind, `_deep/recipes.py`.
 """
 
 import copy
 import time
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankbits import _check
+from rankbits import _check, objectives
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods._base import BaseHasher
 from rankbits.methods._deep import encoders, trunks
 from rankbits.methods._deep.encoders import Description
 from rankbits.methods._deep.job import TRUNK_BLOCK, Job
 from rankbits.methods._deep.run import encode
 from rankbits.methods._deep.trainer import threads
+from rankbits.methods._parameters import GradientParameters
+from rankbits.methods._supervision import Supervision
 
 _CNN_BLOCK = 256
 _PLACES = ("checkpoint", "log", "scoring")  # they belong to a machine, not to a model
 
 
-class GradientHasher(BaseHasher):
-    """Base of the methods that train an encoder by gradients. Parameters: see `TalrAP`."""
+class GradientHasher(GradientParameters):
+    """Base of the methods that train an encoder by gradients.
+
+    A method says in `_takes` which kinds of y its loss can use ("classes", "tags", "distances",
+    "judgements", "levels"; all of them if empty), and in `_recipes` where its defaults differ from
+    the common ones, by the key of the recipe.
+    """
 
     _grades_tags = False
+    _takes: ClassVar[tuple[str, ...]] = ()
+    _recipes: ClassVar[dict[str | tuple[str, str], dict[str, Any]]] = {}
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train the encoder.
@@ -51,17 +60,18 @@ class GradientHasher(BaseHasher):
         self.report_ = job.report(outcome, time.perf_counter() - started)
         return self
 
-    def _loss(self) -> nn.Module:
-        """A fresh loss: a module with forward(logits, batch) -> scalar."""
+    def _loss(self, supervision: Supervision) -> nn.Module:
+        """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
         raise NotImplementedError
 
     def _loss_settings(self) -> dict[str, Any]:
         """Parameters of the loss, for the fingerprint of a run and its report."""
-        return {}
+        return {name: getattr(self, name) for name in self._own}
 
     def _objective(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
-        """Value of each query at codes phi of ±1: what validation maximises."""
-        raise NotImplementedError
+        """Value of each query at codes phi of ±1, which validation maximises: tie-aware AP."""
+        values: Tensor = objectives.relaxed_ap(phi, levels, **gallery)  # type: ignore[arg-type]
+        return values
 
     @property
     def n_bits_(self) -> int:

@@ -46,7 +46,10 @@ class Job:
         kind, self.user_trunk = _kind(hasher)
         grades = hasher._grades_tags if recipes.is_auto(hasher.graded) else bool(hasher.graded)
         self.supervision = supervise(rows, y, graded=grades)
-        self.recipe = recipes.resolve(kind, self.supervision, hasher.get_params(deep=False))
+        _check_kind(hasher, self.supervision)
+        params = hasher.get_params(deep=False)
+        self.recipe = recipes.resolve(kind, self.supervision, params, hasher._recipes)
+        hasher._loss(self.supervision)  # refuses bad parameters before any work
         self.checkpoints = Checkpoints(
             hasher.checkpoint,
             resume=hasher.resume,
@@ -76,7 +79,7 @@ class Job:
             rows, supervision, inputs = self._read_posterior(rows, supervision, inputs)
         task = Task(
             make_module=self._module,
-            make_loss=self.hasher._loss,
+            make_loss=lambda: self.hasher._loss(self.supervision),
             inputs=rows,
             supervision=supervision.tabulated(),
             plan=self.plan,
@@ -328,11 +331,30 @@ class Job:
 def _check_cheap_things(hasher: Any) -> None:
     """What can be refused before anything is computed."""
     hasher._asked_bits()
-    hasher._loss()
     if hasher.scoring is not None and not callable(hasher.scoring):
         raise InputError(
             "scoring must be None or a function of the encoder that returns a number, got "
             f"{_check.describe(hasher.scoring)}"
+        )
+
+
+_KINDS_OF_Y = {
+    "classes": "class labels",
+    "tags": "a multi-hot matrix",
+    "distances": "None (levels by distance)",
+    "judgements": "sparse judgements",
+    "levels": "an affinity",
+}
+
+
+def _check_kind(hasher: Any, supervision: Supervision) -> None:
+    """Refuse y of a kind that the method's loss cannot use."""
+    came, takes = recipes.supervision_kind(supervision), hasher._takes
+    if takes and came not in takes:
+        wanted = " or ".join(_KINDS_OF_Y[name] for name in takes)
+        raise InputError(
+            f"y must be {wanted} for {type(hasher).__name__}, got {_KINDS_OF_Y[came]}; talr-ap and "
+            "talr-ndcg take any"
         )
 
 

@@ -41,8 +41,8 @@ class Recipe:
     validation_fraction: float = 0.0
 
 
-# by encoder, or by encoder and supervision, which goes first
-RECIPES: dict[str | tuple[str, str], Recipe] = {
+Key = str | tuple[str, str]  # an encoder, or an encoder and a supervision, which goes first
+RECIPES: dict[Key, Recipe] = {
     "linear": Recipe(),
     ("linear", "classes"): Recipe(
         scaling="common", alpha_end=4.0, learning_rate=1e-2, noise=0.7, even_noise=True
@@ -87,19 +87,28 @@ FEWEST_ROWS, MOST_CLASSES = 500, 200  # of a posterior
 FEWEST_STEPS = 100  # a training set of one batch needs more epochs than one of many
 
 
-def resolve(kind: str, supervision: Supervision, asked: dict[str, Any]) -> Recipe:
-    """The recipe of an encoder under a supervision, every value that is not "auto" replaced."""
+def resolve(
+    kind: str, supervision: Supervision, asked: dict[str, Any], own: dict[Key, dict[str, Any]]
+) -> Recipe:
+    """The recipe of an encoder under a supervision, every value that is not "auto" replaced.
+
+    `own` has the values in which a method differs, by the key of the recipe.
+    """
     names = {field.name for field in fields(Recipe)}
     given = {name: value for name, value in asked.items() if name in names and not is_auto(value)}
     if "hidden" in given:
         given["hidden"] = tuple(given["hidden"])
-    best = RECIPES.get((kind, supervision_kind(supervision)), RECIPES[kind])
-    if (kind, "posterior") in RECIPES and _has_posterior(supervision, asked):
-        best = RECIPES[kind, "posterior"]
-    return replace(best, **given)
+    key: Key = kind
+    for special in (supervision_kind(supervision), "posterior"):
+        is_meant = special != "posterior" or _has_posterior(supervision, asked, own)
+        if (kind, special) in RECIPES and is_meant:
+            key = kind, special
+    return replace(RECIPES[key], **{**own.get(key, {}), **given})
 
 
-def _has_posterior(supervision: Supervision, asked: dict[str, Any]) -> bool:
+def _has_posterior(
+    supervision: Supervision, asked: dict[str, Any], own: dict[Key, dict[str, Any]]
+) -> bool:
     """Whether classes are learned first: as asked, else where rows are many and classes few.
 
     Asking for hidden layers or a kernel of one's own is asking for bits that read the rows.
@@ -107,6 +116,8 @@ def _has_posterior(supervision: Supervision, asked: dict[str, Any]) -> bool:
     wanted, classes = asked.get("posterior", 0), supervision.classes
     if not is_auto(wanted):
         return bool(wanted)
+    if own.get(("mlp", "posterior"), {}).get("posterior") == 0:
+        return False  # the method does better without
     if classes is None or asked["kernel"] is not None or not is_auto(asked["hidden"]):
         return False
     n_classes = len(set(classes.tolist()))
