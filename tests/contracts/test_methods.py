@@ -15,24 +15,26 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rankbits
 from rankbits import BinaryCodes, methods
 from rankbits.errors import InputError
+from rankbits.methods import _registry
 
 N_FEATURES, N_CLASSES = 16, 3
-QUICK = {name: {"epochs": 3, "n_threads": 1} for name in ("talr-ap", "talr-ndcg")}  # short fits
+QUICK = {"epochs": 3, "n_threads": 1}  # of methods that train by gradients
+
+
+def needs_torch(name):
+    return _registry._METHODS[name].needs_torch
 
 
 def written():
-    """Methods whose module is there and whose extra is installed."""
-    for name in methods.names():
-        if not name.startswith("talr") or (
-            importlib.util.find_spec("rankbits.methods._talr") and importlib.util.find_spec("torch")
-        ):
-            yield name
+    """Methods whose extra is installed."""
+    has_torch = importlib.util.find_spec("torch") is not None
+    return [name for name in methods.names() if has_torch or not needs_torch(name)]
 
 
 def made(name, **params):
     if name not in written():
-        pytest.skip(f"{name} needs torch and its module")
-    return methods.get(name, **QUICK.get(name, {}), **params)
+        pytest.skip(f"{name} needs torch")
+    return methods.get(name, **(QUICK if needs_torch(name) else {}), **params)
 
 
 def seeded(name, **params):
