@@ -152,6 +152,7 @@ class GradientHasher(GradientParameters):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.target_tags.required = bool(self._takes) and "distances" not in self._takes
         return tags
 
 

@@ -42,11 +42,11 @@ class Job:
     def __init__(self, hasher: Any, rows: np.ndarray, y: Any) -> None:
         self.hasher, self.rows = hasher, rows
         self.learned: Learned | None = None
-        _check_cheap_things(hasher)
+        _check_cheap_things(hasher, y)
         kind, self.user_trunk = _kind(hasher)
         grades = hasher._grades_tags if recipes.is_auto(hasher.graded) else bool(hasher.graded)
         self.supervision = supervise(rows, y, graded=grades)
-        _check_kind(hasher, self.supervision)
+        _check_kind(hasher, recipes.supervision_kind(self.supervision))
         params = hasher.get_params(deep=False)
         self.recipe = recipes.resolve(kind, self.supervision, params, hasher._recipes)
         hasher._loss(self.supervision)  # refuses bad parameters before any work
@@ -328,9 +328,11 @@ class Job:
         return fingerprint(facts, [self.rows])
 
 
-def _check_cheap_things(hasher: Any) -> None:
+def _check_cheap_things(hasher: Any, y: Any) -> None:
     """What can be refused before anything is computed."""
     hasher._asked_bits()
+    if y is None:
+        _check_kind(hasher, "distances")
     if hasher.scoring is not None and not callable(hasher.scoring):
         raise InputError(
             "scoring must be None or a function of the encoder that returns a number, got "
@@ -347,14 +349,16 @@ _KINDS_OF_Y = {
 }
 
 
-def _check_kind(hasher: Any, supervision: Supervision) -> None:
+def _check_kind(hasher: Any, came: str) -> None:
     """Refuse y of a kind that the method's loss cannot use."""
-    came, takes = recipes.supervision_kind(supervision), hasher._takes
+    takes = hasher._takes
     if takes and came not in takes:
         wanted = " or ".join(_KINDS_OF_Y[name] for name in takes)
+        got = f"got {_KINDS_OF_Y[came]}"
+        if came == "distances":
+            got = "it requires y to be passed, but the target y is None"
         raise InputError(
-            f"y must be {wanted} for {type(hasher).__name__}, got {_KINDS_OF_Y[came]}; talr-ap and "
-            "talr-ndcg take any"
+            f"y must be {wanted} for {type(hasher).__name__}, {got}; talr-ap and talr-ndcg take any"
         )
 
 
