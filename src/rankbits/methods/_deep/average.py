@@ -50,12 +50,18 @@ class Average:
 
 @torch.no_grad()
 def measure_statistics(module: nn.Module, inputs: Tensor, block: int) -> None:
-    """Running statistics of batch normalisation anew, as plain means over blocks of rows."""
-    norms = [layer for layer in module.modules() if isinstance(layer, _Norm)]
+    """Running statistics of batch normalisation anew, as plain means over blocks of rows.
+
+    Layers that keep theirs in training keep them here.
+    """
+    was_training = module.training
+    module.train()
+    norms = [layer for layer in module.modules() if isinstance(layer, _Norm) and layer.training]
     norms = [layer for layer in norms if layer.running_mean is not None]
+    module.train(was_training)
     if not norms:
         return
-    was_training, momenta = module.training, [layer.momentum for layer in norms]
+    momenta = [layer.momentum for layer in norms]
     module.eval()
     for layer in norms:
         layer.reset_running_stats()

@@ -67,10 +67,17 @@ class Description:
 
 
 class Encoder(nn.Module):
-    """A trunk, if any, and a head; a frozen trunk stays in evaluation mode whatever happens."""
+    """A trunk, if any, and a head; a frozen trunk stays in evaluation mode whatever happens.
 
-    def __init__(self, description: Description, trunk: nn.Module | None = None) -> None:
+    A trunk that is tuned keeps the statistics of its batch normalisation, unless asked not to: its
+    weights were trained with them, and batches of other pictures have others.
+    """
+
+    def __init__(
+        self, description: Description, trunk: nn.Module | None = None, keeps: bool = True
+    ) -> None:
         super().__init__()
+        self.keeps_statistics = keeps
         self.description = description
         self.trunk = trunk
         self.head = _head(description)
@@ -84,8 +91,13 @@ class Encoder(nn.Module):
 
     def train(self, mode: bool = True) -> "Encoder":
         super().train(mode)
-        if self.is_frozen and self.trunk is not None:
-            self.trunk.eval()
+        if self.trunk is not None:
+            if self.is_frozen:
+                self.trunk.eval()
+            elif self.keeps_statistics:
+                for layer in self.trunk.modules():
+                    if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                        layer.eval()
         return self
 
     def forward(self, x: Tensor) -> Tensor:
@@ -139,7 +151,9 @@ class _Cnn(nn.Module):
         return logits
 
 
-def build(description: Description, trunk: nn.Module | None = None) -> Encoder:
+def build(
+    description: Description, trunk: nn.Module | None = None, *, keeps_statistics: bool = True
+) -> Encoder:
     """An encoder with fresh weights, drawn from torch's current generator."""
     d = description
     _check.choice("encoder", d.kind, KINDS)
@@ -151,7 +165,7 @@ def build(description: Description, trunk: nn.Module | None = None) -> Encoder:
     for size in d.hidden:
         _check.whole("hidden", size, 1)
     _check_shape(d)
-    return Encoder(d, trunk)
+    return Encoder(d, trunk, keeps_statistics)
 
 
 def learn(

@@ -2,6 +2,7 @@
 
 import copy
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,14 @@ from torch import Tensor, nn
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.methods._deep import encoders, parallel, recipes, trunks
+from rankbits.methods._deep.asked import (
+    batches_of,
+    check_cheap_things,
+    check_kind,
+    kind_of,
+    n_anchors,
+    plan_of,
+)
 from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
 from rankbits.methods._deep.encoders import Description, Encoder
 from rankbits.methods._deep.journal import Journal, progress_bar
@@ -33,7 +42,7 @@ from rankbits.methods._deep.validation import HardScore, split
 from rankbits.methods._supervision import Supervision, supervise
 
 TRUNK_BLOCK = 64
-_KINDS = ("linear", "mlp", "cnn", "backbone")
+_HEAD = "head"  # the stage that trains the head of a trunk before both are tuned
 
 
 class Job:
@@ -42,13 +51,14 @@ class Job:
     def __init__(self, hasher: Any, rows: np.ndarray, y: Any) -> None:
         self.hasher, self.rows = hasher, rows
         self.learned: Learned | None = None
-        _check_cheap_things(hasher, y)
-        kind, self.user_trunk = _kind(hasher)
+        check_cheap_things(hasher, y)
+        kind, self.user_trunk = kind_of(hasher)
         grades = hasher._grades_tags if recipes.is_auto(hasher.graded) else bool(hasher.graded)
         self.supervision = supervise(rows, y, graded=grades)
-        _check_kind(hasher, recipes.supervision_kind(self.supervision))
+        check_kind(hasher, recipes.supervision_kind(self.supervision))
         params = hasher.get_params(deep=False)
         self.recipe = recipes.resolve(kind, self.supervision, params, hasher._recipes)
+        self.head: dict[str, Tensor] | None = None
         hasher._loss(self.supervision)  # refuses bad parameters before any work
         self.checkpoints = Checkpoints(
             hasher.checkpoint,
@@ -77,6 +87,8 @@ class Job:
         supervision = self.supervision.take(self.split.train)
         if self.description.n_members:
             rows, supervision, inputs = self._read_posterior(rows, supervision, inputs)
+        if self.trunk is not None and self._tunes():
+            self.head = self._trained_head(supervision)
         task = Task(
             make_module=self._module,
             make_loss=lambda: self.hasher._loss(self.supervision),
@@ -126,6 +138,22 @@ class Job:
         front = nn.Sequential(scale, parts["posterior"])
         return pool.inputs, drawn, encode(front, inputs.float()) if self._is_validated() else inputs
 
+    def _trained_head(self, supervision: Supervision) -> dict[str, Tensor]:
+        """Weights of the head, trained on the features of the trunk before it is tuned.
+
+        A fresh head would first spoil the trunk: its gradients say nothing yet.
+        """
+        recipe = recipes.of_head(self.recipe, self.hasher._recipes)
+        task = Task(
+            make_module=lambda: self._module().head,
+            make_loss=lambda: self.hasher._loss(self.supervision),
+            inputs=self.features.to(self.device),
+            supervision=supervision.tabulated(),
+            plan=plan_of(self.hasher, recipe, len(supervision), self.plan.batches, self.seed),
+            checkpoints=self._checkpoints_of(_HEAD),
+        )
+        return train(task).standing.weights
+
     def _checkpoints_of(self, name: str) -> Checkpoints:
         """Where an earlier stage of the same run keeps its state."""
         folder = self.hasher.checkpoint
@@ -164,7 +192,11 @@ class Job:
     def _seed(self) -> int:
         """The seed that random_state gives; a run to be resumed keeps its own."""
         folder = self.hasher.checkpoint
-        there = [name for name in STAGES if folder is not None and (Path(folder) / name).is_dir()]
+        there = [
+            name
+            for name in (*STAGES, _HEAD)
+            if folder is not None and (Path(folder) / name).is_dir()
+        ]
         for kept in (self.checkpoints, *map(self._checkpoints_of, there)):
             facts = kept.peek()
             if self.hasher.random_state is None and facts is not None:
@@ -215,7 +247,7 @@ class Job:
             dropout=recipe.dropout,
             input_dropout=recipe.input_dropout,
             skip=bool(recipe.skip),
-            n_anchors=_n_anchors(hasher, len(self.split.train)),
+            n_anchors=n_anchors(hasher, len(self.split.train)),
             trunk=trunk,
             image_size=hasher.image_size if trunk in trunks.NAMES else 0,
             **self._posterior_shape(kind),
@@ -235,51 +267,20 @@ class Job:
         return {"n_members": n_members, "n_classes": int(classes.max()) + 1, "width": width}
 
     def _plan(self) -> Plan:
-        hasher, recipe = self.hasher, self.recipe
         n = len(self.split.train)
-        n = pool_size(n) if recipe.posterior else n
-        batch_size = min(recipe.batch_size, n)
-        is_real = self.rows.ndim == 4
-        return Plan(
-            n_epochs=recipes.n_epochs(hasher.epochs, recipe, -(-n // max(batch_size, 1))),
-            batch_size=batch_size,
-            batches=self._batches(batch_size),
-            gallery=hasher.gallery,
-            optimizer=recipe.optimizer,
-            learning_rate=recipe.learning_rate,
-            weight_decay=recipe.weight_decay,
-            nesterov=bool(hasher.nesterov),
-            schedule=recipe.schedule,
-            warm_up=recipe.warm_up,
-            clip=hasher.clip,
-            trunk_factor=hasher.backbone_rate,
-            alpha=recipe.alpha,
-            alpha_end=recipe.alpha_end,
-            noise=recipe.noise,
-            even_noise=recipe.even_noise,
-            mixup=recipe.mixup,
-            flip=is_real and self._tunes() and recipe.flip,
-            shift=recipe.shift if is_real and self._tunes() else 0,
-            ema=recipe.ema,
-            score_every=hasher.score_every,
-            patience=hasher.patience,
-            n_restarts=hasher.n_restarts,
-            seed=self.seed,
-        )
-
-    def _batches(self, batch_size: int) -> str:
-        """Plain batches, unless a query would hardly meet a positive in them."""
-        if not recipes.is_auto(self.hasher.batches):
-            return str(self.hasher.batches)
-        is_rare = self.supervision.density() * (batch_size - 1) < 1
-        return "anchors" if is_rare and self.hasher.gallery == "batch" else "plain"
+        n = pool_size(n) if self.recipe.posterior else n
+        recipe = self.recipe
+        if self.rows.ndim != 4 or not self._tunes():
+            recipe = replace(recipe, flip=False, shift=0)
+        batches = batches_of(self.hasher, self.supervision, min(recipe.batch_size, n))
+        return plan_of(self.hasher, recipe, n, batches, self.seed, self.hasher.epochs)
 
     def _learn(self, raw: Tensor) -> tuple[np.ndarray, Start]:
         """Scales, anchors and start from the training rows; features that never vary."""
         rows = torch.from_numpy(self.split.train)
         rng = np.random.default_rng([self.seed, 1 << 20])
         if self.trunk is not None and self._tunes():
-            inputs = self._features(raw[rows])
+            inputs = self.features = self._features(raw[rows])
         else:
             inputs = self.inputs[rows]
         constant = encoders.learn(self.encoder, inputs, rng, self.recipe.scaling)
@@ -290,14 +291,17 @@ class Job:
             init = Start.possible(init, head)
         return constant, Start(init, head, inputs, self.description.n_bits)
 
-    def _module(self) -> nn.Module:
+    def _module(self) -> Any:
         """Fresh weights around the scales and anchors: the part that is trained."""
         trunk = copy.deepcopy(self.trunk) if self._tunes() else None
-        fresh = encoders.build(self.description, trunk)
+        keeps = not self.hasher.tune_statistics
+        fresh = encoders.build(self.description, trunk, keeps_statistics=keeps)
         learned = dict(self.encoder.head.named_buffers())
         own = [name for name in learned if name.split(".")[0] != "body"]
         fresh.head.load_state_dict({name: learned[name] for name in own}, strict=False)
         self.start.apply(fresh.head)
+        if self.head is not None:
+            fresh.head.load_state_dict(self.head)
         if self.learned is not None:
             parts = dict(fresh.head.named_children())
             return nn.Sequential(OrderedDict(rescale=parts["rescale"], body=parts["body"]))
@@ -322,57 +326,7 @@ class Job:
             "plan": self.plan.to_json(),
             "split": self.split.to_json(),
             "supervision": self.supervision.digest(),
-            "fine_tune": bool(self.hasher.fine_tune),
+            "fine_tune": [bool(self.hasher.fine_tune), bool(self.hasher.tune_statistics)],
             "start": [self.recipe.scaling, self.start.name],
         }
         return fingerprint(facts, [self.rows])
-
-
-def _check_cheap_things(hasher: Any, y: Any) -> None:
-    """What can be refused before anything is computed."""
-    hasher._asked_bits()
-    if y is None:
-        _check_kind(hasher, "distances")
-    if hasher.scoring is not None and not callable(hasher.scoring):
-        raise InputError(
-            "scoring must be None or a function of the encoder that returns a number, got "
-            f"{_check.describe(hasher.scoring)}"
-        )
-
-
-_KINDS_OF_Y = {
-    "classes": "class labels",
-    "tags": "a multi-hot matrix",
-    "distances": "None (levels by distance)",
-    "judgements": "sparse judgements",
-    "levels": "an affinity",
-}
-
-
-def _check_kind(hasher: Any, came: str) -> None:
-    """Refuse y of a kind that the method's loss cannot use."""
-    takes = hasher._takes
-    if takes and came not in takes:
-        wanted = " or ".join(_KINDS_OF_Y[name] for name in takes)
-        got = f"got {_KINDS_OF_Y[came]}"
-        if came == "distances":
-            got = "it requires y to be passed, but the target y is None"
-        raise InputError(
-            f"y must be {wanted} for {type(hasher).__name__}, {got}; talr-ap and talr-ndcg take any"
-        )
-
-
-def _kind(hasher: Any) -> tuple[str, nn.Module | None]:
-    """The kind of encoder, and the user's own trunk if one was given."""
-    if isinstance(hasher.encoder, nn.Module):
-        return "backbone", hasher.encoder
-    kind = _check.choice("encoder", hasher.encoder, _KINDS)
-    is_own = kind == "backbone" and isinstance(hasher.backbone, nn.Module)
-    return kind, hasher.backbone if is_own else None
-
-
-def _n_anchors(hasher: Any, n: int) -> int:
-    if hasher.kernel is None:
-        return 0
-    _check.choice("kernel", hasher.kernel, ("rbf",))
-    return min(_check.whole("n_anchors", hasher.n_anchors, 1), n)

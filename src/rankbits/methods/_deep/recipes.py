@@ -82,6 +82,16 @@ RECIPES: dict[Key, Recipe] = {
         learning_rate=2e-3, batch_size=256, epochs=30, flip=True, shift=4, dropout=0.2, ema=0.99
     ),
     "backbone": Recipe(hidden=(512,), dropout=0.5, input_dropout=0.2, ema=0.98),
+    ("backbone", "tuned"): Recipe(
+        hidden=(512,),
+        dropout=0.5,
+        input_dropout=0.2,
+        batch_size=128,
+        epochs=5,
+        flip=True,
+        shift=4,
+        ema=0.99,
+    ),
 }
 FEWEST_ROWS, MOST_CLASSES = 500, 200  # of a posterior
 FEWEST_STEPS = 100  # a training set of one batch needs more epochs than one of many
@@ -99,11 +109,22 @@ def resolve(
     if "hidden" in given:
         given["hidden"] = tuple(given["hidden"])
     key: Key = kind
-    for special in (supervision_kind(supervision), "posterior"):
-        is_meant = special != "posterior" or _has_posterior(supervision, asked, own)
+    specials = {
+        supervision_kind(supervision): True,
+        "posterior": _has_posterior(supervision, asked, own),
+        "tuned": bool(asked["fine_tune"]),
+    }
+    for special, is_meant in specials.items():
         if (kind, special) in RECIPES and is_meant:
             key = kind, special
     return replace(RECIPES[key], **{**own.get(key, {}), **given})
+
+
+def of_head(tuned: Recipe, own: dict[Key, dict[str, Any]]) -> Recipe:
+    """The recipe by which a head is trained before its trunk is tuned: that of a frozen trunk."""
+    frozen = replace(RECIPES["backbone"], **own.get("backbone", {}))
+    shape = ("hidden", "activation", "normalisation", "dropout", "input_dropout", "skip")
+    return replace(frozen, **{name: getattr(tuned, name) for name in shape})
 
 
 def _has_posterior(
