@@ -9,6 +9,7 @@ A case that fails is reported with its seed: --seed SEED --cases 1 repeats it.
 
 import argparse
 import io
+import pickle
 import sys
 import tempfile
 import time
@@ -19,13 +20,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 from safetensors.numpy import save as safetensors_bytes
 
-from rankbits import BinaryCodes, TieHistogram, datasets
+import rankbits
+from rankbits import BinaryCodes, TieHistogram, datasets, methods
+from rankbits.datasets._cifar import read_batch
 from rankbits.errors import InputError
 from rankbits.evaluate import load_per_query
 
-SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv")
+SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json")
 
 
 def read_whole(found):
@@ -36,7 +40,25 @@ def read_whole(found):
         return found.bits().sum()
     if isinstance(found, TieHistogram):
         return found.counts.sum()
-    return found.tobytes()
+    if isinstance(found, datasets.Labelled):
+        return found.x.tobytes() + found.y.tobytes()
+    if isinstance(found, methods._base.BaseHasher):
+        return found.project(np.ones((2, 6)))
+    return found.tobytes() if isinstance(found, np.ndarray) else repr(found)
+
+
+def load_model(path):
+    """A model with one of its files replaced."""
+    if path.suffix not in (".json", ".safetensors"):
+        raise InputError("a model's files are JSON and safetensors")
+    folder = path.parent / "model"
+    whole = {file.name: file.read_bytes() for file in folder.iterdir()}
+    place = folder / f"model{path.suffix}"
+    place.write_bytes(path.read_bytes())
+    try:
+        return rankbits.load(folder)
+    finally:
+        place.write_bytes(whole[place.name])
 
 
 LOADERS = {
@@ -48,6 +70,10 @@ LOADERS = {
     "load_labels": datasets.load_labels,
     "load_judgements": datasets.load_judgements,
     "load_columns": datasets.load_columns,
+    "load_features": datasets.load_features,
+    "load_cifar_mosaics": datasets.load_cifar_mosaics,
+    "read_batch": lambda path: read_batch(str(path)),
+    "rankbits.load": load_model,
     "load_per_query": load_per_query,
     "BinaryCodes.load": BinaryCodes.load,
     "TieHistogram.load": TieHistogram.load,
@@ -79,7 +105,32 @@ def corpus(folder):
         {"query": pa.array(range(9)), "AP": pa.array(logits[:, 0])},
     )
     kinds += [("parquet", _parquet(columns)) for columns in tables]
+    kinds += [("npz", _npz(np.savez, **arrays)) for arrays in (_features(), _tagged(), _mosaics())]
+    model = methods.get("lsh", n_bits=5, random_state=0).fit(rng.standard_normal((8, 6)))
+    model.save(folder / "model")
+    kinds += [(file.suffix[1:], file.read_bytes()) for file in (folder / "model").iterdir()]
+    pixels = rng.integers(0, 256, (2, 3072)).astype(np.uint8)
+    kinds.append(("batch", pickle.dumps({b"data": pixels, b"labels": [1, 0]}, protocol=2)))
     return [*kinds, ("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n")]
+
+
+def _features():
+    x, y = np.arange(12, dtype=np.float16).reshape(4, 3), np.array([1, 0, 1, 0], np.uint8)
+    return {"x_train": x, "x_test": x, "y_train": y, "y_test": y, "fine_to_coarse": y[:2]}
+
+
+def _tagged():
+    packed = np.packbits(np.eye(4, 9, dtype=np.uint8), axis=1)
+    test = np.array([False, True, False, True])
+    return {"features": np.eye(4), "labels": packed, "is_test": test, "n_labels": np.array(9)}
+
+
+def _mosaics():
+    file = io.BytesIO()
+    Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save(file, "WEBP", lossless=True)
+    part = np.frombuffer(file.getvalue(), np.uint8)
+    one = {"webp": part, "len": np.array([len(part)]), "y": np.array([0, 1])}
+    return {f"{what}_{name}": one[what] for name in ("train", "test") for what in one}
 
 
 def _npy(array):
