@@ -9,13 +9,18 @@ from torch import nn
 import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods._deep import job
 from rankbits.methods._deep import posterior as stage
+from rankbits.methods._deep import stages
 from rankbits.methods._deep.batches import Batch
 from rankbits.methods._deep.layers import Posterior, beliefs, of_one_norm
 
 X, Y = make_blobs(700, 12, centers=5, cluster_std=6.0, random_state=0)
 QUICK = {"n_bits": 16, "epochs": 2, "n_threads": 1, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    stage._KEPT.clear()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,6 +135,24 @@ def test_a_checkpoint_of_every_stage_is_kept_and_continues(fitted, tmp_path):
     np.testing.assert_array_equal(resumed.project(X), fitted.project(X))
 
 
+def test_codes_of_two_lengths_read_one_posterior(monkeypatch):
+    runs, real = [], stage.train
+    monkeypatch.setattr(stage, "train", lambda task: (runs.append(task), real(task))[1])
+    apart = {}
+    for n_bits in (6, 9):
+        stage._KEPT.clear()
+        apart[n_bits] = methods.get("talr-ap", **{**QUICK, "n_bits": n_bits}).fit(X, Y).project(X)
+    assert len(runs) == 2 * len(stage.STAGES)
+    for n_bits in (6, 9):
+        found = methods.get("talr-ap", **{**QUICK, "n_bits": n_bits}).fit(X, Y)
+        np.testing.assert_array_equal(found.project(X), apart[n_bits])
+    assert len(runs) == 2 * len(stage.STAGES)
+    methods.get("talr-ap", **{**QUICK, "random_state": 1}).fit(X, Y)
+    assert len(runs) == 3 * len(stage.STAGES)
+    methods.get("talr-ap", **{**QUICK, "random_state": 1}).fit(X, (Y + 1) % 3)
+    assert len(runs) == 4 * len(stage.STAGES)
+
+
 def test_a_run_without_a_seed_that_stopped_before_the_bits_keeps_its_seed(tmp_path):
     how = {**QUICK, "random_state": None, "checkpoint": tmp_path / "run"}
     first = methods.get("talr-ap", **how).fit(X, Y)
@@ -140,7 +163,7 @@ def test_a_run_without_a_seed_that_stopped_before_the_bits_keeps_its_seed(tmp_pa
 
 
 def test_a_log_that_cannot_be_written_is_refused_before_any_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "learn_posterior", lambda *a: pytest.fail("trained first"))
+    monkeypatch.setattr(stages, "learn_posterior", lambda *a: pytest.fail("trained first"))
     with pytest.raises(InputError, match="log"):
         methods.get("talr-ap", **QUICK, log=tmp_path / "no" / "such" / "log.jsonl").fit(X, Y)
 

@@ -17,7 +17,7 @@ from rankbits import _check, objectives
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods._deep import encoders, trunks
 from rankbits.methods._deep.encoders import Description
-from rankbits.methods._deep.job import TRUNK_BLOCK, Job
+from rankbits.methods._deep.job import Job
 from rankbits.methods._deep.run import encode
 from rankbits.methods._deep.trainer import threads
 from rankbits.methods._parameters import GradientParameters
@@ -164,5 +164,5 @@ def _images(X: np.ndarray) -> np.ndarray:
 
 def _block_size(description: Description) -> int:
     if description.trunk:
-        return TRUNK_BLOCK
+        return trunks.BLOCK
     return _CNN_BLOCK if description.kind == "cnn" else 4096

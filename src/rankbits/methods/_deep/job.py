@@ -3,17 +3,15 @@
 import copy
 from collections import OrderedDict
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.methods._deep import encoders, parallel, recipes, trunks
+from rankbits.methods._deep import encoders, parallel, recipes, stages, trunks
 from rankbits.methods._deep.asked import (
     batches_of,
     check_cheap_things,
@@ -25,24 +23,16 @@ from rankbits.methods._deep.asked import (
 from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
 from rankbits.methods._deep.encoders import Description, Encoder
 from rankbits.methods._deep.journal import Journal, progress_bar
-from rankbits.methods._deep.layers import Posterior, Standardise
 from rankbits.methods._deep.plan import Plan
 from rankbits.methods._deep.posterior import (
-    STAGES,
-    DrawnClasses,
     Learned,
-    learn_posterior,
     pool_size,
     width_of,
 )
-from rankbits.methods._deep.run import encode
 from rankbits.methods._deep.starts import Start
 from rankbits.methods._deep.trainer import Outcome, Task, device_of, train
 from rankbits.methods._deep.validation import HardScore, split
-from rankbits.methods._supervision import Supervision, supervise
-
-TRUNK_BLOCK = 64
-_HEAD = "head"  # the stage that trains the head of a trunk before both are tuned
+from rankbits.methods._supervision import supervise
 
 
 class Job:
@@ -66,13 +56,13 @@ class Job:
             every_epochs=hasher.checkpoint_epochs,
             every_seconds=hasher.checkpoint_seconds,
         )
-        self.seed = self._seed()
+        self.seed = stages.seed_of(hasher, self.checkpoints)
         self.split = split(self.supervision, self.recipe.validation_fraction, self.seed)
         self.device = device_of(hasher.device)
-        self.trunk = self._trunk(kind)
+        self.trunk = trunks.made(hasher, kind, self.user_trunk, rows, self.device)
         self.plan = self._plan()
         raw = torch.from_numpy(rows)
-        self.inputs = raw if self._tunes() else self._features(raw)
+        self.inputs = raw if self._tunes() else trunks.features(self.trunk, raw, self.device)
         self.description = self._description(kind)
         self.encoder = encoders.build(self.description, self.trunk)
         self.constant, self.start = self._learn(raw)
@@ -86,11 +76,11 @@ class Job:
         rows = inputs[torch.from_numpy(self.split.train)]
         supervision = self.supervision.take(self.split.train)
         if self.description.n_members:
-            rows, supervision, inputs = self._read_posterior(rows, supervision, inputs)
+            rows, supervision, inputs = stages.read_posterior(self, rows, supervision, inputs)
         if self.trunk is not None and self._tunes():
-            self.head = self._trained_head(supervision)
+            self.head = stages.trained_head(self, supervision)
         task = Task(
-            make_module=self._module,
+            make_module=self.module,
             make_loss=lambda: self.hasher._loss(self.supervision),
             inputs=rows,
             supervision=supervision.tabulated(),
@@ -116,55 +106,6 @@ class Job:
         shell._modules = {**self.encoder._modules, "head": head}
         return shell.eval()
 
-    def _read_posterior(
-        self, rows: Tensor, supervision: Supervision, inputs: Tensor
-    ) -> tuple[Tensor, Supervision, Tensor]:
-        """Learn the classes first: the rows, labels and validation rows of the bits instead."""
-        d, parts = self.description, dict(self.encoder.head.named_children())
-        scale = parts["standardise"].to(self.device)
-        n_inputs = d.input_shape[-1]
-
-        def make(n_members: int, width: int) -> Posterior:
-            return Posterior(n_inputs, d.n_classes, width or d.width, n_members or d.n_members)
-
-        self.learned = learn_posterior(
-            make, scale(rows.float()), supervision, self.seed, self._checkpoints_of
-        )
-        parts["posterior"].load_state_dict(self.learned.posterior.state_dict())
-        self.encoder.head.requires_grad_(False).to(self.device).eval()
-        pool = self.learned.pool
-        cast(Standardise, parts["rescale"]).learn(pool.inputs)
-        drawn = DrawnClasses.first(pool.chances)
-        front = nn.Sequential(scale, parts["posterior"])
-        return pool.inputs, drawn, encode(front, inputs.float()) if self._is_validated() else inputs
-
-    def _trained_head(self, supervision: Supervision) -> dict[str, Tensor]:
-        """Weights of the head, trained on the features of the trunk before it is tuned.
-
-        A fresh head would first spoil the trunk: its gradients say nothing yet.
-        """
-        recipe = recipes.of_head(self.recipe, self.hasher._recipes)
-        task = Task(
-            make_module=lambda: self._module().head,
-            make_loss=lambda: self.hasher._loss(self.supervision),
-            inputs=self.features.to(self.device),
-            supervision=supervision.tabulated(),
-            plan=plan_of(self.hasher, recipe, len(supervision), self.plan.batches, self.seed),
-            checkpoints=self._checkpoints_of(_HEAD),
-        )
-        return train(task).standing.weights
-
-    def _checkpoints_of(self, name: str) -> Checkpoints:
-        """Where an earlier stage of the same run keeps its state."""
-        folder = self.hasher.checkpoint
-        found = Checkpoints(
-            None if folder is None else Path(folder) / name,
-            resume=self.hasher.resume,
-            every_seconds=self.hasher.checkpoint_seconds,
-        )
-        found.fingerprint = f"{name} of {self.checkpoints.fingerprint}"
-        return found
-
     def report(self, outcome: Outcome, seconds: float) -> dict[str, Any]:
         """What was done, as JSON values."""
         return {
@@ -181,7 +122,7 @@ class Job:
             "epochs": len(outcome.history),
             "epochs_resumed": outcome.n_resumed,
             "best": outcome.standing.to_json(),
-            "is_validated": self._is_validated(),
+            "is_validated": self.is_validated(),
             "seconds": round(seconds, 3),
             "device": str(self.device),
             "threads": torch.get_num_threads(),
@@ -189,46 +130,8 @@ class Job:
             "checkpoints_failed": self.checkpoints.n_failed,
         }
 
-    def _seed(self) -> int:
-        """The seed that random_state gives; a run to be resumed keeps its own."""
-        folder = self.hasher.checkpoint
-        there = [
-            name
-            for name in (*STAGES, _HEAD)
-            if folder is not None and (Path(folder) / name).is_dir()
-        ]
-        for kept in (self.checkpoints, *map(self._checkpoints_of, there)):
-            facts = kept.peek()
-            if self.hasher.random_state is None and facts is not None:
-                return int(facts["seed"])
-        seed = check_random_state(self.hasher.random_state).randint(np.iinfo(np.int32).max)
-        return int(parallel.agree(float(seed)))
-
-    def _trunk(self, kind: str) -> nn.Module | None:
-        if kind != "backbone":
-            return None
-        hasher = self.hasher
-        if self.user_trunk is not None:
-            trunk: nn.Module = trunks.UserTrunk(copy.deepcopy(self.user_trunk))
-        else:
-            if self.rows.ndim != 4 or self.rows.shape[3] != 3:
-                raise InputError(
-                    "X must be RGB images of shape (n, height, width, 3) for this backbone, got "
-                    f"rows of shape {self.rows.shape[1:]}"
-                )
-            trunk = trunks.named(hasher.backbone, hasher.image_size)
-        return trunk.to(self.device)
-
     def _tunes(self) -> bool:
         return self.trunk is None or bool(self.hasher.fine_tune)
-
-    def _features(self, raw: Tensor) -> Tensor:
-        """The frozen trunk's features of all rows, computed once."""
-        assert self.trunk is not None  # noqa: S101
-        trunks.n_features(self.trunk, raw[0].to(self.device))
-        starts = range(0, len(raw), TRUNK_BLOCK)
-        blocks = [raw[start : start + TRUNK_BLOCK].to(self.device) for start in starts]
-        return torch.cat([encode(self.trunk, block).cpu() for block in blocks])
 
     def _description(self, kind: str) -> Description:
         hasher, recipe = self.hasher, self.recipe
@@ -280,7 +183,7 @@ class Job:
         rows = torch.from_numpy(self.split.train)
         rng = np.random.default_rng([self.seed, 1 << 20])
         if self.trunk is not None and self._tunes():
-            inputs = self.features = self._features(raw[rows])
+            inputs = self.features = trunks.features(self.trunk, raw[rows], self.device)
         else:
             inputs = self.inputs[rows]
         constant = encoders.learn(self.encoder, inputs, rng, self.recipe.scaling)
@@ -291,7 +194,7 @@ class Job:
             init = Start.possible(init, head)
         return constant, Start(init, head, inputs, self.description.n_bits)
 
-    def _module(self) -> Any:
+    def module(self) -> Any:
         """Fresh weights around the scales and anchors: the part that is trained."""
         trunk = copy.deepcopy(self.trunk) if self._tunes() else None
         keeps = not self.hasher.tune_statistics
@@ -307,7 +210,8 @@ class Job:
             return nn.Sequential(OrderedDict(rescale=parts["rescale"], body=parts["body"]))
         return fresh if self._tunes() else fresh.head
 
-    def _is_validated(self) -> bool:
+    def is_validated(self) -> bool:
+        """Whether epochs have a score."""
         return self.hasher.scoring is not None or len(self.split.held_out) > 0
 
     def _score(self, inputs: Tensor) -> Any:

@@ -12,6 +12,7 @@ drawn with.
 """
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +24,13 @@ from torch.nn import functional
 
 from rankbits import affinity
 from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.checkpoint import Checkpoints
+from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
 from rankbits.methods._deep.layers import Posterior, beliefs, of_one_norm
 from rankbits.methods._deep.plan import Plan
 from rankbits.methods._deep.trainer import Task, train
 from rankbits.methods._supervision import Supervision
 
-NOISES = (0.15, 0.35, 0.7)
+NOISES = (0.15, 0.35, 0.7, 1.0)
 STAGES = (*(f"pilot-{noise}" for noise in NOISES), "posterior")  # runs before that of the bits
 _FOLDS = 10
 _FACTORS = np.geomspace(0.3, 1.5, 33)
@@ -181,6 +182,9 @@ class Learned:
     notes: dict[str, Any]
 
 
+_KEPT: dict[str, Learned] = {}  # that of the last call, by what it depends on
+
+
 def learn_posterior(
     make: Callable[[int, int], Posterior],
     rows: Tensor,
@@ -191,9 +195,30 @@ def learn_posterior(
     """Choose the noise by short runs, train the classifiers, and draw lists from them.
 
     `make(n_members, width)` builds a posterior with fresh weights, 0 standing for what is wanted;
-    `checkpoints(name)` says where a run of that name keeps its state.
+    `checkpoints(name)` says where a run of that name keeps its state. What the last call has found
+    is kept: codes of several lengths, or of several methods, read the same posterior.
     """
     assert supervision.classes is not None  # noqa: S101
+    with torch.device("meta"):  # shapes only: no random numbers are drawn
+        shape = [list(weight.shape) for weight in make(0, 0).state_dict().values()]
+    facts = {"seed": seed, "shape": shape, "threads": torch.get_num_threads()}
+    key = fingerprint(facts, [rows.cpu().numpy(), supervision.classes])
+    if key not in _KEPT:
+        found = _learned(make, rows, supervision, seed, checkpoints)
+        _KEPT.clear()
+        _KEPT[key] = found
+    return _KEPT[key]
+
+
+def _learned(
+    make: Callable[[int, int], Posterior],
+    rows: Tensor,
+    supervision: Supervision,
+    seed: int,
+    checkpoints: Callable[[str], Checkpoints],
+) -> Learned:
+    assert supervision.classes is not None  # noqa: S101
+    started = time.perf_counter()
     classes = torch.from_numpy(supervision.classes).to(rows.device)
     folds = folds_of(len(rows), seed)
 
@@ -219,7 +244,8 @@ def learn_posterior(
     plan = plan_of(len(rows), seed)
     posterior, factor, loss = trained(noise, plan, "posterior")
     pool = draw_pool(posterior, rows, noise, factor, seed)
-    return Learned(posterior, pool, notes(noise, factor, loss, plan, losses))
+    told = notes(noise, factor, loss, plan, losses)
+    return Learned(posterior, pool, {**told, "seconds": round(time.perf_counter() - started, 3)})
 
 
 def notes(

