@@ -15,7 +15,7 @@ from rankbits.methods._deep import parallel
 _BLOCK_CELLS = 1 << 22
 _SAMPLE = 1024
 _FLOOR = -8.0  # of a log-probability: beyond it nothing is left to tell apart
-_CLASSIFIER_DROPOUT = 0.6
+_CLASSIFIER_DROPOUT = 0.3
 
 
 class Standardise(nn.Module):

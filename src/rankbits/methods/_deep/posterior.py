@@ -30,7 +30,7 @@ from rankbits.methods._deep.plan import Plan
 from rankbits.methods._deep.trainer import Task, train
 from rankbits.methods._supervision import Supervision
 
-NOISES = (0.15, 0.35, 0.7, 1.0)
+NOISES = (0.15, 0.35, 0.7)
 STAGES = (*(f"pilot-{noise}" for noise in NOISES), "posterior")  # runs before that of the bits
 _FOLDS = 10
 _FACTORS = np.geomspace(0.3, 1.5, 33)
