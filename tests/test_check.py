@@ -60,3 +60,20 @@ def test_extra_imports_a_module_or_names_what_brings_it():
         MissingExtraError, match=r"^reading x needs no_such_module; .*rankbits\[files"
     ):
         _check.extra("no_such_module", "reading x", "files")
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "1", True, None])
+def test_what_is_no_number_of_the_range_is_refused(value):
+    with pytest.raises(InputError, match=r"margin must be a finite number, 0 or more, got"):
+        _check.number("margin", value)
+    with pytest.raises(InputError, match=r"ema must be a number from 0 and below 1, got"):
+        _check.number("ema", value, high=1.0)
+
+
+def test_the_ends_of_a_range_belong_to_it_as_said():
+    assert _check.number("margin", 0) == 0.0
+    assert _check.number("margin", np.float32(0.5), high=1.0) == 0.5
+    with pytest.raises(InputError, match=r"scale must be a finite number above 0, got 0"):
+        _check.number("scale", 0, closed=False)
+    with pytest.raises(InputError, match=r"ema must be a number from 0 and below 1, got 1"):
+        _check.number("ema", 1, high=1.0)

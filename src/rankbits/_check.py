@@ -4,6 +4,7 @@ Nothing here knows about codes or labels; a check says which argument it speaks 
 """
 
 import importlib
+import math
 import operator
 from difflib import get_close_matches
 from types import ModuleType
@@ -31,6 +32,21 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
         raise InputError(f"{name} must be {wanted}, got {value}")
     return number
+
+
+def number(
+    name: str, value: Any, low: float = 0.0, high: float = math.inf, *, closed: bool = True
+) -> float:
+    """A finite number from `low` on, or above it if not closed, and below `high`; no bools."""
+    if high < math.inf:
+        wanted = f"a number {'from' if closed else 'above'} {low:g} and below {high:g}"
+    else:
+        wanted = f"a finite number, {low:g} or more" if closed else f"a finite number above {low:g}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise InputError(f"{name} must be {wanted}, got {describe(value)}")
+    if not low <= value < high or (value == low and not closed):
+        raise InputError(f"{name} must be {wanted}, got {value}")
+    return float(value)
 
 
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rankbits import _check
-from rankbits.errors import InputError
 from rankbits.methods._deep import batches, schedules
 
 OPTIMIZERS = ("adamw", "sgd")
@@ -49,9 +48,9 @@ class Plan:
         if self.patience is not None:
             _check.whole("patience", self.patience, 1)
         for name, (low, high, closed) in _RANGES.items():
-            _check_real(name, getattr(self, name), low, high, closed)
+            _check.number(name, getattr(self, name), low, high, closed=closed)
         if self.alpha_end is not None:
-            _check_real("alpha_end", self.alpha_end, 0.0, math.inf, False)
+            _check.number("alpha_end", self.alpha_end, closed=False)
         _check.choice("batches", self.batches, batches.NAMES)
         _check.choice("gallery", self.gallery, GALLERIES)
         _check.choice("optimizer", self.optimizer, OPTIMIZERS)
@@ -75,11 +74,3 @@ _RANGES = {  # low, high, whether low itself is allowed; high never is
     "mixup": (0.0, math.inf, True),
     "ema": (0.0, 1.0, True),
 }
-
-
-def _check_real(name: str, value: Any, low: float, high: float, closed: bool) -> None:
-    wanted = f"a number {'from' if closed else 'above'} {low:g} and below {high:g}"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name} must be {wanted}, got {_check.describe(value)}")
-    if not (low <= value < high) or (value == low and not closed):
-        raise InputError(f"{name} must be {wanted}, got {value}")
