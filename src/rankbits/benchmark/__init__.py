@@ -9,16 +9,18 @@ A protocol is data, a split rule, a relevance rule, code lengths, metrics, and p
 
 from rankbits.benchmark._protocols import Protocol, protocol, protocols
 from rankbits.benchmark._published import Published
-from rankbits.benchmark._relevance import Near, SameClass, SharedTags
+from rankbits.benchmark._relevance import Near, NestedClasses, SameClass, SameSuperclass, SharedTags
 from rankbits.benchmark._run import run
 from rankbits.benchmark._splits import PerClass, Sizes, Split, StandardParts
 
 __all__ = [
     "Near",
+    "NestedClasses",
     "PerClass",
     "Protocol",
     "Published",
     "SameClass",
+    "SameSuperclass",
     "SharedTags",
     "Sizes",
     "Split",

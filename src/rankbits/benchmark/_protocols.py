@@ -10,10 +10,19 @@ from typing import Any
 from rankbits import _check
 from rankbits.benchmark import _published as papers
 from rankbits.benchmark._published import Published
-from rankbits.benchmark._relevance import Near, RelevanceRule, SameClass, SharedTags
+from rankbits.benchmark._relevance import (
+    Near,
+    NestedClasses,
+    RelevanceRule,
+    SameClass,
+    SameSuperclass,
+    SharedTags,
+)
 from rankbits.benchmark._splits import PerClass, Sizes, SplitRule, StandardParts
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
+_DISPERSION = {name: {"posterior": 0, "epochs": 30} for name in ("dsh", "dsh-dispersed")}
+_CURVES = tuple(f"{name}@{k}" for k in (100, 1000, 2000, 5000, 10000, 20000) for name in "PR")
 _LINEAR = {"talr-ap": {"encoder": "linear"}, "talr-ndcg": {"encoder": "linear"}}
 
 
@@ -130,14 +139,63 @@ _PROTOCOLS = (
         _LINEAR,
         note="stands for LabelMe's setting; encoders are linear; labels are not used",
     ),
+    Protocol(
+        "rsh-cifar100",
+        "CIFAR-100: level 2 for the same class, 1 for the same superclass; 1,100 labelled rows",
+        "cifar100",
+        Sizes(queries=1000, database=59000, training=1100),
+        NestedClasses(),
+        (8, 12, 16, 24, 32),
+        ("nDCG(rsh)", "nDCG", "ACG@r3"),
+        (*YARDSTICKS, "rsh"),
+        note="drawn from all 60,000 rows; the paper's curves (ICCV 2013, Fig. 2) have no numbers",
+    ),
+    Protocol(
+        "mlgap-cifar10",
+        "CIFAR-10, standard parts: how good the near codes are, and how evenly used",
+        "cifar10",
+        StandardParts(),
+        SameClass(),
+        (12, 24),
+        ("AP", "LGAP@r2"),
+        ("lsh", "dsh", "dsh-dispersed"),
+        (papers.MLGAP_CIFAR10, papers.MLGAP_CIFAR10_AP),
+        _DISPERSION,
+        note="one split, whatever the seed; bits read the rows, for 30 epochs",
+    ),
+    Protocol(
+        "mlgap-cifar100",
+        "CIFAR-100, standard parts: learned from classes in superclasses, judged by superclass",
+        "cifar100",
+        StandardParts(),
+        SameSuperclass(),
+        (12, 24),
+        ("AP", "LGAP@r2"),
+        ("lsh", "dsh", "dsh-dispersed"),
+        (papers.MLGAP_CIFAR100, papers.MLGAP_CIFAR100_AP),
+        _DISPERSION,
+        note="one split, whatever the seed; levels of training are 2, 1, 0; 30 epochs",
+    ),
+    Protocol(
+        "lwh-cifar10",
+        "CIFAR-10, lists: 2,000 queries, 1,000 labelled training rows",
+        "cifar10",
+        Sizes(queries=2000, database=58000, training=1000),
+        SameClass(),
+        (8, 16, 24, 32, 48),
+        ("AP", "P@r2", *_CURVES),
+        (*YARDSTICKS, "lwh"),
+        note="drawn from all 60,000 rows; lwh takes 300 training rows as queries; the paper gives "
+        "methods without labels 3,000 training rows",
+    ),
 )
 
 
 def protocols() -> tuple[Protocol, ...]:
     """All protocols.
 
-    >>> [protocol.name for protocol in protocols()]
-    ['cifar10-s1', 'cifar10-s2', 'corel5k-ap', 'corel5k-ndcg', 'distance-ndcg']
+    >>> {"cifar10-s1", "mlgap-cifar100"} <= {protocol.name for protocol in protocols()}
+    True
     """
     return _PROTOCOLS
 

@@ -3,7 +3,7 @@
 Learning sees training rows only; thresholds on distances come from training rows too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,37 @@ class Near:
         return _task(data, split, learned, _tabulated(judged))
 
 
-RelevanceRule = SameClass | SharedTags | Near
+@dataclass(frozen=True)
+class NestedClasses:
+    """Level 2 for the same class, 1 for the same superclass; y to learn from has both as tags."""
+
+    def task(self, data: Labelled, split: Split) -> Task:
+        return SharedTags(graded=True).task(replace(data, y=_class_and_superclass(data)), split)
+
+
+@dataclass(frozen=True)
+class SameSuperclass:
+    """Level 1 for the same superclass; y to learn from has levels 2, 1, 0: class, superclass."""
+
+    def task(self, data: Labelled, split: Split) -> Task:
+        tags = _class_and_superclass(data)[split.training]
+        assert data.coarse is not None  # noqa: S101
+        upper = data.coarse[data.y]
+        judged = affinity.classes(upper[split.queries], upper[split.database])
+        return _task(data, split, affinity.tags(tags, tags, graded=True), judged)
+
+
+RelevanceRule = SameClass | SameSuperclass | SharedTags | NestedClasses | Near
+
+
+def _class_and_superclass(data: Labelled) -> np.ndarray:
+    """Class and superclass as two tags of a row: the number that two rows share is the level."""
+    _require_labels(data, 1, "classes, shape (n,)")
+    if data.coarse is None:
+        raise InputError("data must have the superclass of each class, it has no coarse")
+    labels = (data.y, data.coarse[data.y])
+    tags = [np.eye(one.max() + 1, dtype=np.uint8)[one] for one in labels]
+    return np.concatenate(tags, axis=1)
 
 
 def _task(data: Labelled, split: Split, y: Any, relation: Affinity) -> Task:

@@ -17,6 +17,8 @@ from rankbits.cli._inputs import (
 )
 from rankbits.cli._output import literal, number, print_json, print_table
 
+_MOST_LISTED = 3  # metrics of a protocol
+
 
 def bench(
     protocol: Annotated[
@@ -106,13 +108,19 @@ def _list(output: str) -> None:
         (
             found.name,
             " ".join(map(str, found.bits)),
-            ", ".join(found.metrics),
+            _shortened(found.metrics),
             f"{found.data}*.npz",
             found.title,
         )
         for found in protocols()
     ]
     print_table("Protocols", ("name", "bits", "metrics", "data", "what"), rows, n_numbers=3)
+
+
+def _shortened(metrics: tuple[str, ...]) -> str:
+    """The first three metrics, and how many follow."""
+    rest = len(metrics) - _MOST_LISTED
+    return ", ".join(metrics[:_MOST_LISTED]) + (f", {rest} more" if rest > 0 else "")
 
 
 def _print_tables(chosen: Protocol, result: dict[str, Any]) -> None:

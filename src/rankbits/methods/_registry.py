@@ -26,8 +26,20 @@ _METHODS = {
     "pcah": Entry("_pcah", "PCAH"),
     "itq": Entry("_itq", "ITQ"),
     "sign": Entry("_sign", "Sign"),
+    "rsh": Entry("_rsh", "RSH"),
+    "lwh": Entry("_lwh", "LWH"),
     "talr-ap": Entry("_talr", "TalrAP", needs_torch=True),
     "talr-ndcg": Entry("_talr", "TalrNDCG", needs_torch=True),
+    "dsh": Entry("_dsh", "DSH", needs_torch=True),
+    "dsh-dispersed": Entry("_dsh", "DispersedDSH", needs_torch=True),
+    "csq": Entry("_csq", "CSQ", needs_torch=True),
+    "orthohash": Entry("_orthohash", "OrthoHash", needs_torch=True),
+    "dpn": Entry("_dpn", "DPN", needs_torch=True),
+    "greedyhash": Entry("_greedyhash", "GreedyHash", needs_torch=True),
+    "mihash": Entry("_mihash", "MIHash", needs_torch=True),
+    "dpsh": Entry("_dpsh", "DPSH", needs_torch=True),
+    "dtsh": Entry("_dtsh", "DTSH", needs_torch=True),
+    "hashnet": Entry("_hashnet", "HashNet", needs_torch=True),
 }
 
 

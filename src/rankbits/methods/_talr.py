@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rankbits import _check, objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods._deep.batches import Batch
+from rankbits.methods._deep.dispersion import KINDS, penalty
 from rankbits.methods._deep.recipes import is_auto
 from rankbits.methods._gradient import GradientHasher
 from rankbits.methods._supervision import Supervision
@@ -33,12 +34,15 @@ class TalrLoss(nn.Module):
         relaxation: str,
         n_bins: int | None,
         delta: float,
+        dispersion: float = 0.0,
+        dispersion_kind: str = "collisions",
     ) -> None:
         super().__init__()
         if n_bins is not None:
             _check.whole("n_bins", n_bins, 1, MAX_BITS)
         self.objective, self.relaxation = objective, relaxation
         self.n_bins, self.delta = n_bins, delta
+        self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         phi = torch.tanh(batch.alpha * logits)
@@ -53,6 +57,9 @@ class TalrLoss(nn.Module):
             own=batch.own,
         )
         loss: Tensor = 1 - objectives.mean_over_queries(values)
+        if self.dispersion:
+            crowding = penalty(self.dispersion_kind, phi, gallery, batch.own)
+            loss = loss + self.dispersion * crowding
         return loss
 
 
@@ -61,11 +68,25 @@ class _Talr(GradientHasher):
 
     _relaxed: ClassVar[Callable[..., Tensor]]
     _relaxations: ClassVar[tuple[str, ...]] = objectives.RELAXATIONS
-    _own: ClassVar[dict[str, Any]] = {"relaxation": "exact", "n_bins": "auto", "delta": 1.0}
+    _own: ClassVar[dict[str, Any]] = {
+        "relaxation": "exact",
+        "n_bins": "auto",
+        "delta": 1.0,
+        "dispersion": 0.0,
+        "dispersion_kind": "collisions",
+    }
 
     def _loss(self, supervision: Supervision) -> nn.Module:
         _check.choice("relaxation", self.relaxation, self._relaxations)
-        return TalrLoss(type(self)._relaxed, self.relaxation, self._bins(), self.delta)
+        _check.choice("dispersion_kind", self.dispersion_kind, KINDS)
+        return TalrLoss(
+            type(self)._relaxed,
+            self.relaxation,
+            self._bins(),
+            self.delta,
+            _check.number("dispersion", self.dispersion),
+            self.dispersion_kind,
+        )
 
     def _bins(self) -> int | None:
         """Bins of the soft histogram: from 24 bits on, one for two bits, as in the paper's runs."""
@@ -90,6 +111,9 @@ class TalrAP(_Talr):
     ----------
     relaxation : "exact", "simplified", "cvpr", "arxiv"; n_bins : int; delta : float
         The form of the objective, and the bins of its soft histogram.
+    dispersion : float, default=0; dispersion_kind : "collisions", "correlation"
+        Weight of a penalty on pairs that share a code, or on bits that are correlated: codes then
+        spread, at some cost in AP. See `_deep/dispersion.py`.
 
     .. [1] K. He, F. Cakir, S. A. Bargal and S. Sclaroff, "Hashing as tie-aware learning to rank",
        CVPR 2018; arXiv:1705.08562.

@@ -4,6 +4,7 @@ Needs matplotlib and jinja2: the extra `report`.
 """
 
 from rankbits.report._curves import distance_plot, training_plot
+from rankbits.report._dispersion import code_use_plot, trade_plot
 from rankbits.report._page import audit_page, comparison_page
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
 from rankbits.report._samples import Pictures, Sample, samples
@@ -13,6 +14,7 @@ __all__ = [
     "Pictures",
     "Sample",
     "audit_page",
+    "code_use_plot",
     "comparison_page",
     "deviation_plot",
     "distance_plot",
@@ -20,5 +22,6 @@ __all__ = [
     "require_extra",
     "samples",
     "tie_plot",
+    "trade_plot",
     "training_plot",
 ]
