@@ -1,8 +1,5 @@
 // Bindings: arrays in, pointers out. Python callers have settled types, shapes and empties.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+#include "module.hpp"
 
 #include "bounds.hpp"
 #include "count.hpp"
@@ -10,35 +7,11 @@
 #include "relax.hpp"
 #include "soft.hpp"
 
-namespace nb = nanobind;
-using namespace rankbits;
-
 namespace {
-
-template <class T, class... Shape>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Shape...>;
-template <class T, class... Shape>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
-using Matrix = In<uint8_t, nb::ndim<2>>;
 
 Codes codes_of(const Matrix& array) { return {array.data(), array.shape(0), array.shape(1)}; }
 
 Counts counts_of(Out<int64_t, nb::ndim<3>>& array) { return {array.data(), array.shape(1), array.shape(2)}; }
-
-// Runs work without the GIL; Ctrl-C and other signal handlers run about 20 times a second, and what they raise stops the work.
-template <class Work>
-void run(size_t n_threads, Work work) {
-    Workers workers(n_threads, [] {
-        nb::gil_scoped_acquire held;
-        return PyErr_CheckSignals() == 0;
-    });
-    bool finished;
-    {
-        nb::gil_scoped_release released;
-        finished = work(workers);
-    }
-    if (!finished) throw nb::python_error();
-}
 
 template <class T>
 Pairs<T> pairs_of(const In<T, nb::ndim<2>>& queries, const In<T, nb::ndim<2>>& items, const Matrix& levels, const In<int64_t, nb::ndim<1>>& own,
@@ -163,6 +136,7 @@ NB_MODULE(_kernels, m) {
 
     define_objectives<float>(m);
     define_objectives<double>(m);
+    define_search(m);
     m.def("polygammas", [](In<double, nb::ndim<1>> x, Out<double, nb::ndim<2>> out) {
         soft_kernels().polygammas(x.data(), x.size(), out.shape(1), out.data());
     }, nb::arg("x"), nb::arg("out").noconvert());

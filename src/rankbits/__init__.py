@@ -1,6 +1,7 @@
 """rankbits: binary codes that rank.
 
-`benchmark`, `methods` and `objectives` bring scikit-learn and torch along: imported at first use.
+`benchmark`, `index`, `methods` and `objectives` are imported at first use; some bring scikit-learn
+and torch along.
 """
 
 from importlib import import_module
@@ -35,7 +36,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     """Import what is wanted only now."""
-    if name in ("benchmark", "datasets", "methods", "objectives"):
+    if name in ("benchmark", "datasets", "index", "methods", "objectives"):
         return import_module(f"rankbits.{name}")
     if name == "load":
         return import_module("rankbits.methods").load
@@ -44,4 +45,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What is there already, and what comes at first use."""
-    return sorted({*globals(), *__all__, "benchmark", "datasets", "objectives"})
+    return sorted({*globals(), *__all__, "benchmark", "datasets", "index", "objectives"})

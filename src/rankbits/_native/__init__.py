@@ -22,12 +22,15 @@ from rankbits._native._kernels import (
     count_tags,
     dispatch_levels,
     distances,
+    from_planes,
     kept_bins,
     largest_counts,
     polygammas,
     pull_soft,
     relaxed_ap,
     relaxed_ndcg,
+    scan,
+    to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
 from rankbits._native._kernels import use_dispatch as _use_dispatch
@@ -42,13 +45,16 @@ __all__ = [
     "dispatch_levels",
     "dispatched",
     "distances",
+    "from_planes",
     "kept_bins",
     "largest_counts",
     "polygammas",
     "pull_soft",
     "relaxed_ap",
     "relaxed_ndcg",
+    "scan",
     "threads",
+    "to_planes",
     "use_dispatch",
 ]
 

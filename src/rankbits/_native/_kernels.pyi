@@ -89,3 +89,16 @@ def relaxed_ndcg(
     n_threads: int = 1,
 ) -> None: ...
 def polygammas(x: np.ndarray, out: np.ndarray) -> None: ...
+def to_planes(packed: np.ndarray, planes: np.ndarray) -> None: ...
+def from_planes(planes: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> None: ...
+def scan(
+    planes: np.ndarray,
+    n: int,
+    n_bits: int,
+    allowed: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    radius: int,
+    is_complete: bool,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
