@@ -24,8 +24,8 @@ from rankbits.benchmark import Protocol, SameClass, StandardParts, protocol
 PROTOCOLS = ["mlgap-cifar10", "mlgap-cifar100"]
 METHODS = ("lsh", "dsh", "dsh-dispersed")
 WEIGHTS = {
-    "collisions": (0.1, 0.3, 1.0, 3.0, 10.0),
-    "correlation": (0.1, 0.3, 1.0, 3.0),
+    "collisions": (0.3, 1.0, 3.0, 10.0),
+    "correlation": (0.3, 1.0, 3.0),
 }
 COLUMNS = ("AP", "LGAP@r2", "codes", "entropy")
 Scores = dict[str, float]
