@@ -1,6 +1,8 @@
 // Bindings of search.
 #include "module.hpp"
 
+#include "ivf.hpp"
+#include "mih.hpp"
 #include "near.hpp"
 #include "scan.hpp"
 
@@ -61,4 +63,46 @@ void define_search(nb::module_& m) {
           },
           nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("queries"), nb::arg("k"), nb::arg("radius"),
           nb::arg("is_complete"), nb::arg("n_threads") = 1);
+
+    nb::class_<Mih>(m, "Mih")
+        .def("__init__",
+             [](Mih* self, Matrix packed, size_t n_threads) {
+                 run(n_threads, [&](Workers& workers) {
+                     new (self) Mih(packed.data(), packed.shape(0), packed.shape(1), workers);
+                     return true;
+                 });
+             },
+             nb::arg("packed"), nb::arg("n_threads") = 1)
+        .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"))
+        .def("search",
+             [](const Mih& self, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,
+                size_t n_threads) {
+                 std::vector<std::vector<Found>> results(queries.shape(0));
+                 std::vector<uint8_t> is_finished(queries.shape(0), 0);
+                 uint64_t cost = 0;
+                 run(n_threads, [&](Workers& workers) {
+                     return self.search(queries.data(), queries.shape(0), n_bits, allowed.size() ? allowed.data() : nullptr,
+                                        {k, radius, is_complete}, budget, results.data(), is_finished.data(), &cost, workers);
+                 });
+                 return nb::make_tuple(arrays_of(results), array_of(std::move(is_finished)), cost);
+             },
+             nb::arg("queries"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("k"), nb::arg("radius"), nb::arg("is_complete"),
+             nb::arg("budget"), nb::arg("n_threads") = 1);
+
+    m.def("search_lists",
+          [](In<uint8_t, nb::ndim<3>> planes, size_t n_bits, In<int64_t, nb::ndim<1>> starts, In<uint32_t, nb::ndim<1>> rows,
+             In<uint8_t, nb::ndim<3>> centres, size_t n_centres, Mask allowed, Matrix queries, size_t k, int radius, bool is_complete,
+             size_t n_probes, size_t n_threads) {
+              const Lists lists{{planes.data(), nullptr, planes.shape(0) * GROUP, planes.shape(1), n_bits}, starts.data(), rows.data(),
+                                {centres.data(), nullptr, n_centres, centres.shape(1), n_bits}};
+              std::vector<std::vector<Found>> results(queries.shape(0));
+              run(n_threads, [&](Workers& workers) {
+                  return search_lists(lists, queries.data(), queries.shape(0), allowed.size() ? allowed.data() : nullptr,
+                                      {k, radius, is_complete}, n_probes, results.data(), workers);
+              });
+              return arrays_of(results);
+          },
+          nb::arg("planes"), nb::arg("n_bits"), nb::arg("starts"), nb::arg("rows"), nb::arg("centres"), nb::arg("n_centres"),
+          nb::arg("allowed"), nb::arg("queries"), nb::arg("k"), nb::arg("radius"), nb::arg("is_complete"), nb::arg("n_probes"),
+          nb::arg("n_threads") = 1);
 }

@@ -18,6 +18,7 @@ RANKBITS_INLINE __m256i table_of(const uint8_t* tables, size_t k) {
 }
 RANKBITS_INLINE __m256i byte(int value) { return _mm256_set1_epi8(static_cast<char>(value)); }
 
+constexpr size_t AHEAD = 4096;  // bytes: a lone query waits for memory, which must be asked for early
 constexpr size_t BYTE_PLANES = 31;  // so many bytes differ in 248 bits at most, which a byte holds
 
 size_t tables_bytes(size_t width) { return 32 * width; }
@@ -97,6 +98,8 @@ RANKBITS_INLINE void one_distance(const uint8_t* planes, size_t stride, const ui
 #pragma GCC unroll 4
     for (size_t k = 0; k < width; ++k) {
         const __m256i one = table_of(tables, 2 * k), two = table_of(tables, 2 * k + 1);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < V; v += 2) __builtin_prefetch(planes + v / 2 * stride + k * GROUP + AHEAD);
 #pragma GCC unroll 4
         for (size_t v = 0; v < V; ++v) {
             const __m256i bytes = load(planes + v / 2 * stride + k * GROUP + v % 2 * 32);

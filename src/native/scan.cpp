@@ -31,18 +31,21 @@ void offer(const Planes& planes, size_t first, const Hit* hits, size_t n_hits, N
     }
 }
 
-// Calls body(first, end) for runs of groups that hold anything allowed, cut to n_tile groups.
+// Calls body(first, end) for runs of groups that hold anything allowed, cut to n_tile groups. The first ones are shorter: a limit that
+// was set by few items already spares most of the next.
 template <class Body>
 void each_tile(const Planes& planes, size_t begin, size_t end, size_t n_tile, Body body) {
+    size_t most = 1;
     for (size_t g = begin; g < end;) {
         if (planes.allowed && !planes.allowed[g]) {
             ++g;
             continue;
         }
         size_t last = g + 1;
-        while (last < end && last - g < n_tile && (!planes.allowed || planes.allowed[last])) ++last;
+        while (last < end && last - g < most && (!planes.allowed || planes.allowed[last])) ++last;
         body(g, last);
         g = last;
+        most = std::min(2 * most, n_tile);
     }
 }
 
@@ -154,37 +157,39 @@ std::vector<int> guess_limits(const Planes& planes, const uint8_t* const* querie
     return limits;
 }
 
-struct Task {
-    size_t first, n;  // queries
-    size_t part;      // of the planes
-};
-
-// One round over some of the queries: those in asked, with a guess or without.
-bool scan_round(const Planes& planes, const uint8_t* const* codes, size_t n_queries, const Wanted& wanted, const Sample* sample,
-                Nearest* nearest, Workers& workers) {
-    const size_t share = (n_queries + workers.size() - 1) / workers.size(), n_block = std::min(BLOCK, share + share % 2);
-    const size_t n_blocks = (n_queries + n_block - 1) / n_block;
+// One round over some queries, with a guess from the sample or, where it is null, without. done(q, nearest) comes once for each query,
+// from any thread, as soon as its block is through.
+template <class Done>
+bool scan_round(const Planes& planes, const std::vector<const uint8_t*>& codes, const Wanted& wanted, const Sample* sample, Workers& workers,
+                Done done) {
+    const size_t share = (codes.size() + workers.size() - 1) / workers.size(), n_block = std::min(BLOCK, share + share % 2);
+    const size_t n_blocks = (codes.size() + n_block - 1) / n_block;
     const size_t n_parts = n_blocks < workers.size() ? workers.size() : 1, n_groups = planes.n_groups();
-    std::vector<Nearest> found(n_parts > 1 ? n_queries * n_parts : 0);
+    std::vector<Nearest> found(n_parts > 1 ? codes.size() * n_parts : 0);  // few queries: threads share the planes instead
     std::atomic<size_t> next{0};
     const bool is_finished = workers.run([&](size_t w) {
         for (size_t task; (task = next++) < n_blocks * n_parts;) {
-            const size_t first = task / n_parts * n_block, part = task % n_parts, n = std::min(n_block, n_queries - first);
-            const int far = static_cast<int>(planes.n_bits);
-            const std::vector<int> limits = sample ? guess_limits(planes, codes + first, n, wanted.k, *sample) : std::vector<int>(n, far);
-            std::vector<Nearest> mine(n);
-            for (size_t q = 0; q < n; ++q) mine[q] = Nearest(wanted, limits[q], planes.n_bits);
-            Block block(planes, codes + first, n);
+            const size_t first = task / n_parts * n_block, part = task % n_parts, n = std::min(n_block, codes.size() - first);
+            const std::vector<int> limits = sample ? guess_limits(planes, codes.data() + first, n, wanted.k, *sample)
+                                                   : std::vector<int>(n, static_cast<int>(planes.n_bits));
+            std::vector<Nearest> mine;
+            for (size_t q = 0; q < n; ++q) mine.emplace_back(wanted, limits[q], planes.n_bits);
+            Block block(planes, codes.data() + first, n);
             if (!block.scan(part * n_groups / n_parts, (part + 1) * n_groups / n_parts, mine.data(), [&] { return workers.stopped(w); })) return;
-            for (size_t q = 0; q < n; ++q) (n_parts > 1 ? found[(first + q) * n_parts + part] : nearest[first + q]) = std::move(mine[q]);
+            for (size_t q = 0; q < n; ++q) {
+                if (n_parts > 1) {
+                    found[(first + q) * n_parts + part] = std::move(mine[q]);
+                } else {
+                    done(first + q, mine[q]);
+                }
+            }
         }
     });
-    if (!is_finished || n_parts == 1) return is_finished;
-    for (size_t q = 0; q < n_queries; ++q) {
-        nearest[q] = std::move(found[q * n_parts]);
-        for (size_t part = 1; part < n_parts; ++part) nearest[q].offer_all(found[q * n_parts + part]);
+    for (size_t q = 0; is_finished && n_parts > 1 && q < codes.size(); ++q) {
+        for (size_t part = 1; part < n_parts; ++part) found[q * n_parts].offer_all(found[q * n_parts + part]);
+        done(q, found[q * n_parts]);
     }
-    return true;
+    return is_finished;
 }
 
 }  // namespace
@@ -197,34 +202,24 @@ const NearKernels& near_kernels() {
 bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const Wanted& wanted, std::vector<Found>* results, Workers& workers) {
     std::vector<const uint8_t*> codes(n_queries);
     for (size_t q = 0; q < n_queries; ++q) codes[q] = queries + q * planes.width;
-    std::vector<Nearest> nearest(n_queries);
     const bool is_sampled = wanted.k > 0 && planes.n > 4 * SAMPLE_GROUPS * GROUP;
-    const Sample sample(planes);
-    if (!scan_round(planes, codes.data(), n_queries, wanted, is_sampled ? &sample : nullptr, nearest.data(), workers)) return false;
-    if (is_sampled) {
-        std::vector<size_t> short_of;  // queries whose guess was too near
-        for (size_t q = 0; q < n_queries; ++q) {
-            if (nearest[q].size() < std::min(wanted.k, sample.n_allowed)) short_of.push_back(q);
-        }
-        std::vector<const uint8_t*> again(short_of.size());
-        for (size_t i = 0; i < short_of.size(); ++i) again[i] = codes[short_of[i]];
-        std::vector<Nearest> better(short_of.size());
-        if (!again.empty() && !scan_round(planes, again.data(), again.size(), wanted, nullptr, better.data(), workers)) return false;
-        for (size_t i = 0; i < short_of.size(); ++i) nearest[short_of[i]] = std::move(better[i]);
+    if (!is_sampled) {
+        return scan_round(planes, codes, wanted, nullptr, workers, [&](size_t q, Nearest& nearest) { results[q] = nearest.finish(true); });
     }
-    for (size_t q = 0; q < n_queries; ++q) results[q] = nearest[q].finish(true);
-    return true;
-}
-
-OneQuery::OneQuery(const uint8_t* query, size_t width) : width_(width), tables_(near_kernels().tables_bytes(width)), hits_(MAX_TILE) {
-    near_kernels().make_tables(query, nullptr, width, tables_.data());
-}
-
-void OneQuery::scan(const Planes& planes, size_t first_group, size_t end_group, Nearest& nearest) {
-    each_tile(planes, first_group, end_group, MAX_TILE / GROUP, [&](size_t first, size_t last) {
-        const size_t n_hits = near_kernels().near_one(planes.data + first * width_ * GROUP, last - first, width_, tables_.data(), nearest.limit(), hits_.data());
-        offer(planes, first * GROUP, hits_.data(), n_hits, nearest);
+    const Sample sample(planes);
+    std::vector<uint8_t> is_short(n_queries, 0);  // where the guess was too near
+    const bool is_finished = scan_round(planes, codes, wanted, &sample, workers, [&](size_t q, Nearest& nearest) {
+        is_short[q] = nearest.size() < std::min(wanted.k, sample.n_allowed);
+        if (!is_short[q]) results[q] = nearest.finish(true);
     });
+    std::vector<size_t> again;
+    for (size_t q = 0; q < n_queries; ++q) {
+        if (is_short[q]) again.push_back(q);
+    }
+    if (!is_finished || again.empty()) return is_finished;
+    std::vector<const uint8_t*> their_codes;
+    for (const size_t q : again) their_codes.push_back(codes[q]);
+    return scan_round(planes, their_codes, wanted, nullptr, workers, [&](size_t i, Nearest& nearest) { results[again[i]] = nearest.finish(true); });
 }
 
 }  // namespace rankbits

@@ -17,11 +17,23 @@ struct Planes {
 // results[q] in order of (distance, row). False if stopped.
 bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const Wanted& wanted, std::vector<Found>* results, Workers& workers);
 
-// The same over items [begin, end) of the planes, one query after the other on the caller's thread: for lists of an inverted file.
+// One query that goes over some groups on the caller's thread: for lists of an inverted file.
 class OneQuery {
 public:
-    OneQuery(const uint8_t* query, size_t width);
-    void scan(const Planes& planes, size_t first_group, size_t end_group, Nearest& nearest);
+    explicit OneQuery(size_t width) : width_(width), tables_(near_kernels().tables_bytes(width)), hits_(MAX_TILE) {}
+
+    void set(const uint8_t* query) { near_kernels().make_tables(query, nullptr, width_, tables_.data()); }
+
+    // Calls take(place, distance) for what is within the limit of nearest, which take may lower.
+    template <class Take>
+    void scan(const Planes& planes, size_t begin, size_t end, const Nearest& nearest, Take take) {
+        size_t most = nearest.is_full() ? MAX_TILE / GROUP : 1;  // a limit set by few items spares most of the next
+        for (size_t g = begin, n_groups; g < end; g += n_groups, most = std::min(2 * most, MAX_TILE / GROUP)) {
+            n_groups = std::min(end - g, most);
+            const size_t n_hits = near_kernels().near_one(planes.data + g * width_ * GROUP, n_groups, width_, tables_.data(), nearest.limit(), hits_.data());
+            for (size_t i = 0; i < n_hits; ++i) take(g * GROUP + hits_[i].position, hits_[i].distance);
+        }
+    }
 
 private:
     size_t width_;

@@ -16,6 +16,7 @@ from functools import cache
 
 from rankbits import _check
 from rankbits._native._kernels import (
+    Mih,
     count_classes,
     count_levels,
     count_soft,
@@ -30,6 +31,7 @@ from rankbits._native._kernels import (
     relaxed_ap,
     relaxed_ndcg,
     scan,
+    search_lists,
     to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
@@ -37,6 +39,7 @@ from rankbits._native._kernels import use_dispatch as _use_dispatch
 from rankbits.errors import InputError
 
 __all__ = [
+    "Mih",
     "count_classes",
     "count_levels",
     "count_soft",
@@ -53,6 +56,7 @@ __all__ = [
     "relaxed_ap",
     "relaxed_ndcg",
     "scan",
+    "search_lists",
     "threads",
     "to_planes",
     "use_dispatch",

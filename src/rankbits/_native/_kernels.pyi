@@ -102,3 +102,35 @@ def scan(
     is_complete: bool,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+class Mih:
+    def __init__(self, packed: np.ndarray, n_threads: int = 1) -> None: ...
+    @staticmethod
+    def bytes_needed(n: int, width: int) -> int: ...
+    def search(
+        self,
+        queries: np.ndarray,
+        n_bits: int,
+        allowed: np.ndarray,
+        k: int,
+        radius: int,
+        is_complete: bool,
+        budget: int,
+        n_threads: int = 1,
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]: ...
+
+def search_lists(
+    planes: np.ndarray,
+    n_bits: int,
+    starts: np.ndarray,
+    rows: np.ndarray,
+    centres: np.ndarray,
+    n_centres: int,
+    allowed: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    radius: int,
+    is_complete: bool,
+    n_probes: int,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -13,6 +13,7 @@ from rankbits.cli._encode import encode
 from rankbits.cli._evaluate import evaluate
 from rankbits.cli._export import export
 from rankbits.cli._fit import fit
+from rankbits.cli._index import index
 
 app = typer.Typer(
     name="rankbits",
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 for command in (fit, encode, export, evaluate, audit, compare, bench, demo):
     app.command()(command)
+app.add_typer(index, name="index")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,53 @@
+// Multi-index hashing: exact search that looks only into buckets near the query.
+//
+// A code is cut into m substrings, and every substring has a table of its buckets. An item within distance m r + j of the query lies
+// within r of it in one of the first j + 1 substrings, or within r - 1 in another; so buckets are visited in order of radius, then
+// table, until the k-th item is no farther than that bound. Buckets hold copies of their codes, which a query reads in one run.
+#pragma once
+#include "nearest.hpp"
+#include "workers.hpp"
+
+namespace rankbits {
+
+constexpr uint64_t PROBE_COST = 24;  // of a bucket that is visited, in items compared: most of it is waiting for memory
+constexpr size_t MAX_WORDS = 64;
+
+struct MihTable {
+    size_t begin, n_bits;          // the substring
+    std::vector<uint32_t> starts;  // of each bucket
+    std::vector<uint32_t> rows;    // in order of bucket
+    std::vector<uint64_t> codes;   // the same, n_words each
+};
+
+struct MihTables {
+    size_t n, width, n_words;
+    std::vector<MihTable> tables;
+    std::vector<std::vector<std::vector<uint32_t>>> masks;  // [substring bits][radius]: all masks with so many bits set
+};
+
+// Shows nearest what may be near; false if it was given up because it would cost more than budget. Words of allowed are null where all
+// items may be found. nearest is to keep ties: rows come in any order.
+using LookUp = bool (*)(const MihTables& tables, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost);
+LookUp portable_look_up();
+LookUp popcnt_look_up();  // null where the compiler or the CPU has no popcnt
+
+class Mih {
+public:
+    // Substrings of the codes, near log2(n) bits each, from 4 to 16.
+    static size_t n_tables(size_t n, size_t width);
+    static size_t bytes_needed(size_t n, size_t width);
+
+    // Codes of width bytes, rows first.
+    Mih(const uint8_t* packed, size_t n, size_t width, Workers& workers);
+
+    // results[q] in order of (distance, row); is_finished[q] says which were not given up; cost is that of all. False if stopped.
+    bool search(const uint8_t* queries, size_t n_queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget,
+                std::vector<Found>* results, uint8_t* is_finished, uint64_t* cost, Workers& workers) const;
+
+private:
+    void fill(MihTable& table, const uint64_t* words) const;
+
+    MihTables tables_;
+};
+
+}  // namespace rankbits

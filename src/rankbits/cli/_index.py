@@ -1,0 +1,194 @@
+"""`rankbits index`: a collection of codes in a folder, made, changed and searched by id.
+
+Codes and ids come from files as in the other commands. A .npy of packed codes is mapped and goes in
+block by block, so that it may be larger than memory.
+"""
+
+import os
+import tempfile
+import time
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from rankbits.cli import _index_files as files
+from rankbits.cli._inputs import (
+    BitsOption,
+    CodeForm,
+    FormOption,
+    ThreadsOption,
+    input_errors_exit_1,
+)
+from rankbits.cli._output import print_json
+from rankbits.datasets import load_array, load_codes
+from rankbits.index import Collection
+
+_DEFAULT_K = 10
+
+
+class Kind(StrEnum):
+    """How to search."""
+
+    auto = "auto"
+    scan = "scan"
+    mih = "mih"
+    ivf = "ivf"
+
+
+class Ties(StrEnum):
+    """Which of the items that are as far as the k-th to return."""
+
+    id = "id"
+    complete = "complete"
+
+
+Folder = Annotated[str, typer.Argument(metavar="INDEX", help="Folder of the index.")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CODES...", help="Codes: .npy, .npz, .parquet or .safetensors; several in order."
+    ),
+]
+IdsOption = Annotated[
+    str | None,
+    typer.Option("--ids", help="Ids of the codes; else those after the largest so far."),
+]
+
+index = typer.Typer(help="Make, change and search an index of codes.", no_args_is_help=True)
+
+
+@index.command()
+def build(
+    codes: Files,
+    out: Annotated[str, typer.Option("--out", help="Folder to make.")],
+    bits: BitsOption = None,
+    form: FormOption = CodeForm.auto,
+    ids: IdsOption = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the index that is there, in one step.")
+    ] = False,
+) -> None:
+    """Build an index of CODES; until it is whole, whatever was there stays there."""
+    started = time.monotonic()
+    with input_errors_exit_1():
+        files.require_target(out, may_replace=replace)
+        inputs = [load_codes(path, bits, form) for path in codes]
+        files.require_one_length(codes, inputs)
+        wanted = files.ids_of(ids, inputs)
+        parent, name = os.path.split(os.path.abspath(out))
+        with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=parent) as work:
+            target = os.path.join(work, "index")
+            with Collection.create(target, inputs[0].n_bits) as fresh:
+                files.in_blocks(fresh.add, inputs, wanted)
+                fresh.index().save(out)
+                n_items = len(fresh)
+    _print(started, index=out, bits=inputs[0].n_bits, added=n_items, items=n_items)
+
+
+@index.command()
+def add(
+    folder: Folder,
+    codes: Files,
+    form: FormOption = CodeForm.auto,
+    ids: IdsOption = None,
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Replace codes whose ids are there already.")
+    ] = False,
+) -> None:
+    """Add CODES to INDEX; what does not fit is refused before anything is added."""
+    if upsert and ids is None:
+        raise typer.BadParameter("--upsert must come with --ids, which say what to replace")
+    started = time.monotonic()
+    with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
+        inputs = [load_codes(path, collection.n_bits, form) for path in codes]
+        wanted = files.ids_of(ids, inputs)
+        if not upsert:
+            files.require_new(collection, wanted)
+        files.in_blocks(collection.upsert if upsert else collection.add, inputs, wanted)
+        n_added, n_items, n_bits = sum(map(len, inputs)), len(collection), collection.n_bits
+    _print(started, index=folder, bits=n_bits, added=n_added, items=n_items)
+
+
+@index.command()
+def remove(
+    folder: Folder,
+    ids: Annotated[str, typer.Option("--ids", help="Ids of the items to remove.")],
+) -> None:
+    """Remove items from INDEX; if one of them is not there, nothing is removed."""
+    started = time.monotonic()
+    with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
+        gone = load_array(ids)
+        collection.remove(gone)
+        n_items = len(collection)
+    _print(started, index=folder, removed=len(gone), items=n_items)
+
+
+@index.command()
+def search(
+    folder: Folder,
+    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="Codes of the queries.")],
+    k: Annotated[
+        int | None, typer.Option("-k", "--k", min=1, help=f"How many; default {_DEFAULT_K}.")
+    ] = None,
+    radius: Annotated[
+        int | None, typer.Option("--radius", min=0, help="Instead: all within this distance.")
+    ] = None,
+    ties: Annotated[
+        Ties, typer.Option("--ties", help="Of the k-th distance: lowest ids, or all.")
+    ] = Ties.id,
+    allowed: Annotated[
+        str | None, typer.Option("--allowed", help="Ids that may be found, or a mask.")
+    ] = None,
+    form: FormOption = CodeForm.auto,
+    kind: Annotated[Kind, typer.Option("--kind", help="All but ivf are exact.")] = Kind.auto,
+    threads: ThreadsOption = None,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
+    ] = True,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Write distances and ids to this .npz instead.")
+    ] = None,
+) -> None:
+    """Print the items of INDEX that are nearest to each of QUERIES, by (distance, id)."""
+    if radius is not None and (k is not None or ties is Ties.complete):
+        raise typer.BadParameter("--radius must come without -k and --ties, it finds all there is")
+    started = time.monotonic()
+    with input_errors_exit_1():
+        files.require_archive(out)
+        with Collection.open(
+            folder, verify=verify, kind=kind.value, n_threads=threads
+        ) as collection:
+            state = collection.index()  # one for all blocks of queries
+        codes = load_codes(queries, state.n_bits, form)
+        permitted = None if allowed is None else load_array(allowed)
+        if radius is not None:
+            how: dict[str, Any] = {"radius": radius}
+            found = files.found(state.within, codes, allowed=permitted, **how)
+        else:
+            how = {"k": k or _DEFAULT_K, "ties": ties.value}
+            found = files.found(state.search, codes, allowed=permitted, **how)
+        files.write_archive(found, out)
+    result = files.lists(found) if out is None else {"out": out}
+    _print(started, index=folder, queries=len(codes), items=len(state), **how, **result)
+
+
+@index.command()
+def info(folder: Folder) -> None:
+    """Print how many items INDEX has, and in which files they lie."""
+    with input_errors_exit_1(), Collection.open(folder, verify=False) as collection:
+        result = collection.info()
+    print_json({"index": folder, **result})
+
+
+@index.command()
+def check(folder: Folder) -> None:
+    """Read all of INDEX and compare it with its checksums; damage exits 1 and is named."""
+    started = time.monotonic()
+    with input_errors_exit_1(), Collection.open(folder, verify=False) as collection:
+        result = collection.check()
+    _print(started, index=folder, is_whole=True, **result)
+
+
+def _print(started: float, **result: Any) -> None:
+    print_json({**result, "seconds": round(time.monotonic() - started, 3)})

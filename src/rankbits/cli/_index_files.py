@@ -1,0 +1,145 @@
+"""What `rankbits index` takes from files and what it writes: codes and ids, distances and ids.
+
+Codes go into a collection in blocks, queries through a search in blocks; a mapped file of codes is
+never in memory as a whole.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankbits._files import write_atomically
+from rankbits.cli._inputs import require_writable
+from rankbits.cli._output import progress_bar
+from rankbits.codes import BinaryCodes
+from rankbits.datasets import load_array
+from rankbits.errors import FileFormatError, InputError
+from rankbits.index import Collection, Ragged, _inputs
+from rankbits.index._folder import prepare
+
+_BLOCK_CODES = 1 << 20  # added at a time
+_BLOCK_QUERIES = 1 << 12
+
+
+def require_target(out: str, *, may_replace: bool) -> None:
+    """Refuse a folder that has something in it, or anything but an index that nobody writes."""
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
+        raise InputError(f"--out must lie in an existing folder that can be written, got {out}")
+    if os.path.exists(out) and not os.path.isdir(out):
+        raise InputError(f"--out must be a folder, {out} is a file")
+    held = sorted(os.listdir(out)) if os.path.isdir(out) else []
+    if held and not may_replace:
+        raise InputError(
+            f"--out must be a new or empty folder, {out} holds {held[0]}; give --replace to build "
+            "its index anew"
+        )
+    if held:  # what `save` would say after the work
+        prepare(Path(out))
+        Collection.open(out, writable=True, verify=False).close()
+
+
+def require_one_length(paths: Sequence[str], inputs: Sequence[BinaryCodes]) -> None:
+    """Refuse files of codes that do not fit together."""
+    for path, codes in zip(paths, inputs, strict=True):
+        if codes.n_bits != inputs[0].n_bits:
+            raise InputError(
+                f"CODES must have one length, {paths[0]} has {inputs[0].n_bits} bits and {path} "
+                f"has {codes.n_bits}"
+            )
+
+
+def ids_of(path: str | None, inputs: Sequence[BinaryCodes]) -> np.ndarray | None:
+    """Ids of all codes, each once."""
+    if path is None:
+        return None
+    try:
+        return _inputs.ids_of(load_array(path), sum(map(len, inputs)))
+    except FileFormatError:
+        raise
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def require_new(collection: Collection, ids: np.ndarray | None) -> None:
+    """Refuse ids before the first of several blocks is added; one block is all or nothing."""
+    if ids is None or len(ids) <= _BLOCK_CODES:
+        return
+    there = np.isin(ids, collection.ids)
+    if there.any():
+        raise InputError(f"ids must be new, {ids[there][0]} is there already; give --upsert")
+
+
+def in_blocks(
+    change: Callable[..., Any], inputs: Sequence[BinaryCodes], ids: np.ndarray | None
+) -> None:
+    """Add or upsert all codes, a block at a time."""
+    n_done, n = 0, sum(map(len, inputs))
+    with progress_bar("adding") as progress:
+        for block in _blocks(inputs):
+            change(block, None if ids is None else ids[n_done : n_done + len(block)])
+            n_done += len(block)
+            if progress is not None:
+                progress(n_done, n)
+
+
+def _blocks(inputs: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
+    """All codes in order; as one block if they are few, so that they go in together."""
+    if sum(map(len, inputs)) <= _BLOCK_CODES:
+        yield BinaryCodes(np.concatenate([codes.packed for codes in inputs]), inputs[0].n_bits)
+        return
+    for codes in inputs:
+        for start in range(0, len(codes), _BLOCK_CODES):
+            yield codes[start : start + _BLOCK_CODES]
+
+
+def require_archive(out: str | None) -> None:
+    """Refuse a file for results that could not be written, before the search."""
+    require_writable(out)
+    if out is not None and not out.endswith(".npz"):
+        raise InputError(f"--out must end in .npz, got {out}")
+
+
+def found(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
+    """What a search finds for all queries, in blocks: a Ragged, or a pair of tables."""
+    parts = []
+    with progress_bar("searching") as progress:
+        for start in range(0, max(1, len(queries)), _BLOCK_QUERIES):
+            parts.append(search(queries[start : start + _BLOCK_QUERIES], **how))
+            if progress is not None:
+                progress(min(start + _BLOCK_QUERIES, len(queries)), len(queries))
+    if not isinstance(parts[0], Ragged):
+        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    counts = np.concatenate([[0], *(part.counts for part in parts)])
+    return Ragged(
+        np.cumsum(counts).astype(np.int64),
+        np.concatenate([part.distances for part in parts]),
+        np.concatenate([part.ids for part in parts]),
+    )
+
+
+def write_archive(result: Any, out: str | None) -> None:
+    """Results as a .npz, with offsets if they are ragged."""
+    if out is None:
+        return
+    arrays: dict[str, Any] = {"distances": result[-2], "ids": result[-1]}
+    if isinstance(result, Ragged):
+        arrays["offsets"] = result.offsets
+    with write_atomically(out) as file:
+        np.savez(file, **arrays)
+
+
+def lists(result: Any) -> dict[str, list[list[int]]]:
+    """Distances and ids of each query, without the places that are left over."""
+    if isinstance(result, Ragged):
+        ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
+        rows = [(result.distances[a:b], result.ids[a:b]) for a, b in ends]
+    else:
+        rows = [(near[ids >= 0], ids[ids >= 0]) for near, ids in zip(*result, strict=True)]
+    return {
+        "distances": [near.tolist() for near, _ in rows],
+        "ids": [ids.tolist() for _, ids in rows],
+    }

@@ -1,0 +1,49 @@
+"""To and from what others search and store codes with.
+
+- faiss: `to_faiss`, `from_faiss`
+- usearch: `to_usearch`, `from_usearch`
+- NumPy: `to_npz`, `from_npz`
+- Parquet: `to_parquet`, `from_parquet`
+- LanceDB: `to_lance`, `from_lance`
+- PostgreSQL with pgvector: `to_pgvector_copy`, `from_pgvector_copy`, `to_pgvector_sql`,
+  `copy_to_postgres`, `from_postgres`, `pgvector_schema`, `pgvector_query`, `pgvector_bits`
+
+Each partner's package is imported when it is first needed: pip install 'rankbits[interop]'.
+"""
+
+from rankbits.index.interop._faiss import from_faiss, to_faiss
+from rankbits.index.interop._lance import from_lance, to_lance
+from rankbits.index.interop._numpy import from_npz, to_npz
+from rankbits.index.interop._parquet import from_parquet, to_parquet
+from rankbits.index.interop._pgvector import (
+    copy_to_postgres,
+    from_pgvector_copy,
+    from_postgres,
+    pgvector_bits,
+    pgvector_query,
+    pgvector_schema,
+    to_pgvector_copy,
+    to_pgvector_sql,
+)
+from rankbits.index.interop._usearch import from_usearch, to_usearch
+
+__all__ = [
+    "copy_to_postgres",
+    "from_faiss",
+    "from_lance",
+    "from_npz",
+    "from_parquet",
+    "from_pgvector_copy",
+    "from_postgres",
+    "from_usearch",
+    "pgvector_bits",
+    "pgvector_query",
+    "pgvector_schema",
+    "to_faiss",
+    "to_lance",
+    "to_npz",
+    "to_parquet",
+    "to_pgvector_copy",
+    "to_pgvector_sql",
+    "to_usearch",
+]

@@ -1,0 +1,391 @@
+"""A collection holds what a dictionary would, through any changes, and after it is opened again."""
+
+import json
+import os
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankbits import BinaryCodes
+from rankbits.errors import FileFormatError, InputError
+from rankbits.index import Collection, HammingIndex, _changes, _state
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch):
+    """Seal after 40 codes, so that few changes make many files."""
+    monkeypatch.setattr(_changes, "SEAL_AT", 40)
+    monkeypatch.setattr(_state, "BATCH", 8)
+
+
+def random_codes(rng, n, n_bits):
+    return BinaryCodes(np.packbits(rng.integers(0, 2, (n, n_bits)), axis=1), n_bits)
+
+
+def content(found):
+    """A collection or an index as a dictionary."""
+    return dict(zip(found.ids.tolist(), map(bytes, found.codes().packed), strict=True))
+
+
+def as_dictionary(ids, codes):
+    return dict(zip(np.asarray(ids).tolist(), map(bytes, codes.packed), strict=True))
+
+
+def files_of(folder):
+    return sorted(os.listdir(folder / "segments"))
+
+
+OPERATIONS = ("add", "add_here", "upsert", "remove", "seal", "compact", "reopen", "save")
+changes = st.lists(
+    st.tuples(st.sampled_from(OPERATIONS), st.integers(1, 60), st.integers(0, 999)), max_size=12
+)
+
+
+def change(collection, model, operation, size, rng):
+    """Change both; the collection may come back as another object."""
+    known = np.array(sorted(model), np.int64)
+    codes = random_codes(rng, size, collection.n_bits)
+    if operation == "add":
+        model.update(as_dictionary(collection.add(codes), codes))
+    elif operation in ("add_here", "upsert"):
+        ids = rng.choice(300, size, replace=False)
+        if operation == "add_here":
+            ids = np.setdiff1d(ids, known)
+            codes = codes[: len(ids)]
+        getattr(collection, "upsert" if operation == "upsert" else "add")(codes, ids=ids)
+        model.update(as_dictionary(ids, codes))
+    elif operation == "remove":
+        gone = rng.choice(known, min(size, len(known)), replace=False)
+        collection.remove(gone)
+        for i in gone.tolist():
+            del model[i]
+    elif operation in ("reopen", "save"):
+        index, folder = collection.index(), collection.folder
+        collection.close()
+        if operation == "save":
+            index.save(folder)
+        collection = Collection.open(folder, writable=True)
+    else:
+        getattr(collection, operation)()
+    return collection
+
+
+@given(changes, st.sampled_from([1, 12, 64, 100, 300]))
+@settings(max_examples=40)
+def test_any_changes_leave_what_they_leave_of_a_dictionary(tmp_path_factory, drawn, n_bits):
+    folder = tmp_path_factory.mktemp("changes") / "collection"
+    collection, model = Collection.create(folder, n_bits), {}
+    next_id = 0
+    with Collection.open(folder) as reader:
+        for operation, size, seed in drawn:
+            rng = np.random.default_rng(seed)
+            collection = change(collection, model, operation, size, rng)
+            assert len(collection) == len(reader) == len(model)
+            assert content(reader) == content(collection) == model
+            next_id = max([next_id, *(i + 1 for i in model)])
+            assert collection.info()["next_id"] == next_id
+        collection.check()
+        collection.close()
+    assert content(HammingIndex.load(folder)) == model
+    assert content(HammingIndex.load(folder, mmap=False)) == model
+
+
+@pytest.mark.parametrize("n_bits", [1, 12, 64, 100, 300])
+def test_a_search_finds_what_an_index_in_memory_finds(tmp_path, rng, n_bits):
+    codes, queries = random_codes(rng, 500, n_bits), random_codes(rng, 7, n_bits)
+    index = HammingIndex(n_bits)
+    with Collection.create(tmp_path / "c", n_bits) as collection:
+        for found in (index, collection):
+            found.add(codes[:470])
+            found.remove(np.arange(0, 400, 3))
+            found.upsert(codes[470:], ids=np.arange(30, 60))
+        assert collection.info()["removed"] > 0
+        assert collection.info()["unsealed"] > 0
+        for mine, theirs in (
+            (collection.search(queries, 20), index.search(queries, 20)),
+            (collection.search(queries, 9, "complete"), index.search(queries, 9, "complete")),
+            (collection.within(queries, n_bits // 3), index.within(queries, n_bits // 3)),
+            (
+                collection.search(queries, 5, allowed=[1, 2, 40]),
+                index.search(queries, 5, allowed=[1, 2, 40]),
+            ),
+        ):
+            assert all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        assert 31 in collection
+        assert 0 not in collection
+
+
+def test_an_index_saved_and_loaded_is_the_same_mapped_or_not(tmp_path, rng):
+    index = HammingIndex(100)
+    index.add(random_codes(rng, 300, 100), ids=rng.permutation(300) * 5)
+    index.remove(np.arange(0, 500, 5))
+    index.save(tmp_path / "saved")
+    queries = random_codes(rng, 4, 100)
+    for mmap in (True, False):
+        found = HammingIndex.load(tmp_path / "saved", mmap=mmap, kind="scan")
+        assert content(found) == content(index)
+        assert np.array_equal(found.search(queries, 9)[1], index.search(queries, 9)[1])
+        new = found.add(random_codes(rng, 1, 100))
+        assert new.tolist() == [1496]  # ids go on behind the largest there ever was
+        found.remove([500, 1496])
+        found.compact()
+    assert content(HammingIndex.load(tmp_path / "saved")) == content(index)
+
+
+def test_an_index_is_saved_over_another_of_other_bits_and_over_itself(tmp_path, rng):
+    folder = tmp_path / "saved"
+    HammingIndex(8).save(folder)
+    assert len(HammingIndex.load(folder)) == 0
+    index = HammingIndex(20)
+    index.add(random_codes(rng, 100, 20))
+    index.save(folder)
+    with Collection.open(folder) as reader:
+        loaded = HammingIndex.load(folder)
+        loaded.remove([7])
+        loaded.save(folder)
+        assert reader.n_bits == 20
+        assert content(reader) == content(loaded) == content(HammingIndex.load(folder))
+    assert len(files_of(folder)) == 1
+
+
+def test_an_index_taken_from_a_collection_no_longer_changes_with_it(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 12) as collection:
+        codes = random_codes(rng, 100, 12)
+        collection.add(codes)
+        collection.add(codes[:5])
+        before = content(collection)
+        index, reader = collection.index(), Collection.open(tmp_path / "c")
+        collection.remove(np.arange(60))
+        collection.compact()
+        assert content(index) == before
+        index.remove([99])
+        index.upsert(codes[:1], ids=[98])
+        assert content(reader) == content(collection)
+        assert len(collection) == 45
+        reader.close()
+
+
+def test_ids_that_are_there_or_not_are_refused_and_nothing_changes(tmp_path, rng):
+    codes = random_codes(rng, 3, 12)
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(codes, ids=[5, 6, 7])
+        collection.seal()
+        collection.add(codes, ids=[1, 2, 3])
+        before, change = content(collection), collection.info()["change"]
+        with pytest.raises(InputError, match="ids must be new, 6 is there already"):
+            collection.add(codes, ids=[4, 6, 8])
+        with pytest.raises(InputError, match="ids must be new, 2 is there already"):
+            collection.add(codes, ids=[4, 8, 2])
+        with pytest.raises(InputError, match="ids must be in the collection, 9 is not"):
+            collection.remove([1, 5, 9])
+        with pytest.raises(InputError, match="ids must differ, 4 comes more than once"):
+            collection.upsert(codes, ids=[4, 5, 4])
+        with pytest.raises(InputError, match="must have 12 bits"):
+            collection.add(random_codes(rng, 3, 13))
+        assert content(collection) == before
+        collection.add(codes[:0])
+        collection.remove([])
+        collection.upsert(codes[:0], ids=[])
+        assert collection.info()["change"] == change
+
+
+def test_the_largest_id_can_be_used_and_then_ids_must_be_given(tmp_path, rng):
+    codes = random_codes(rng, 2, 12)
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(codes, ids=[2**63 - 2, 0])
+        with pytest.raises(InputError, match="ids must be given"):
+            collection.add(codes)
+    with Collection.open(tmp_path / "c", writable=True) as collection:
+        collection.seal()
+        collection.add(codes, ids=[3, 2**62])
+        collection.compact()
+        assert collection.check()["next_id"] == 2**63 - 1
+        assert collection.ids.tolist() == [0, 3, 2**62, 2**63 - 2]
+
+
+def test_files_stay_few_and_grow_by_doubling(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 12) as collection:
+        for _ in range(64):
+            collection.add(random_codes(rng, 40, 12))
+            sizes = [s["items"] for s in collection.info()["segments"]]
+            assert len(sizes) <= 7
+            assert all(a >= 2 * b for a, b in pairwise(sizes))
+        assert sum(sizes) == 64 * 40
+
+
+def test_merges_stop_at_a_size_unless_compaction_is_asked_for(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(_changes, "MERGE_BYTES", 2 * 100)
+    with Collection.create(tmp_path / "c", 12) as collection:
+        for _ in range(6):
+            collection.add(random_codes(rng, 40, 12))
+        assert [s["items"] for s in collection.info()["segments"]] == [80, 80, 80]
+        collection.compact()
+        assert [s["items"] for s in collection.info()["segments"]] == [240]
+        assert len(files_of(tmp_path / "c")) == 1
+
+
+def test_a_file_of_which_most_was_removed_is_written_anew_and_an_empty_one_dropped(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(random_codes(rng, 100, 12))
+        collection.remove(np.arange(50))
+        assert collection.info()["removed"] == 50
+        collection.remove([50])
+        assert collection.info()["removed"] == 0
+        assert files_of(tmp_path / "c") == ["2.seg"]
+        collection.remove(np.arange(51, 100))
+        assert files_of(tmp_path / "c") == []
+        assert collection.add(random_codes(rng, 1, 12)).tolist() == [100]
+
+
+def test_marks_of_removal_far_apart_come_back(tmp_path, rng):
+    gone = np.array([0, 16383, 16384, 39999])
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(random_codes(rng, 40_000, 12))
+        collection.remove(gone[:2])
+        collection.remove(gone[2:])
+        assert collection.ids.tolist() == np.setdiff1d(np.arange(40_000), gone).tolist()
+        with Collection.open(tmp_path / "c") as reader:
+            assert np.array_equal(reader.ids, collection.ids)
+
+
+def test_batches_that_removals_thin_out_are_sealed(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(_changes, "MAX_BATCHES", 4)
+    with Collection.create(tmp_path / "c", 12) as collection:
+        for start in range(0, 80, 8):
+            collection.add(random_codes(rng, 8, 12), ids=np.arange(start, start + 8))
+            collection.remove(np.arange(start - 7, start) if start else [])
+        collection.remove(np.arange(73, 80))
+        assert collection.info()["segments"]
+        assert collection.ids.tolist() == list(range(0, 80, 8))
+
+
+def test_a_snapshot_is_a_collection_of_its_own(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(random_codes(rng, 100, 12))
+        collection.add(random_codes(rng, 5, 12))
+        collection.remove([3, 101])
+        before = content(collection)
+        with Collection.open(tmp_path / "c") as reader:
+            reader.snapshot(tmp_path / "linked")
+            reader.snapshot(tmp_path / "copied", link=False)
+        collection.compact()
+        collection.remove(np.arange(50, 100))
+        assert os.stat(tmp_path / "copied" / "segments" / "1.seg").st_nlink == 1
+        for name in ("linked", "copied"):
+            with Collection.open(tmp_path / name, writable=True) as copy:
+                copy.check()
+                assert content(copy) == before
+                copy.add(random_codes(rng, 50, 12))
+        with pytest.raises(InputError, match="must not hold a collection yet"):
+            collection.snapshot(tmp_path / "linked")
+        with pytest.raises(InputError, match="one writer at a time"):
+            collection.snapshot(tmp_path / "c")
+        assert len(collection) == 53
+
+
+def test_what_a_collection_tells_of_itself_fits_into_json(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 64) as collection:
+        collection.add(random_codes(rng, 100, 64))
+        collection.remove([5])
+        collection.add(random_codes(rng, 2, 64))
+        told = json.loads(json.dumps(collection.check()))
+        assert told == collection.info()
+        size = os.path.getsize(tmp_path / "c" / "segments" / "1.seg")
+        segment = {"file": "segments/1.seg", "items": 99, "removed": 1, "bytes": size}
+        assert told["segments"] == [segment]
+        assert (told["items"], told["unsealed"], told["bits"], told["next_id"]) == (101, 2, 64, 102)
+        assert repr(collection) == f"Collection({str(tmp_path / 'c')!r})"
+
+
+def test_a_folder_that_holds_anything_else_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for write in (lambda: Collection.create(tmp_path, 8), lambda: HammingIndex(8).save(tmp_path)):
+        with pytest.raises(InputError, match=r"holds notes\.txt"):
+            write()
+    assert os.listdir(tmp_path) == ["notes.txt"]
+    with pytest.raises(InputError, match="is one"):
+        Collection.create(tmp_path / "notes.txt", 8)
+    with pytest.raises(InputError, match="there is no"):
+        Collection.create(tmp_path / "no" / "where", 8)
+    with pytest.raises(InputError, match="must hold a collection, there is no"):
+        Collection.open(tmp_path)
+    with pytest.raises(InputError, match="n_bits must be an integer from 1 to 4096"):
+        Collection.create(tmp_path / "c", 0)
+    with pytest.raises(InputError, match="kind must be one of"):
+        Collection.create(tmp_path / "c", 8, kind="scam")
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_a_collection_is_not_created_twice(tmp_path):
+    Collection.create(tmp_path / "c", 8).close()
+    with pytest.raises(InputError, match=r"must not hold a collection yet.*use Collection\.open"):
+        Collection.create(tmp_path / "c", 8)
+
+
+def test_a_reader_changes_nothing(tmp_path, rng):
+    Collection.create(tmp_path / "c", 8).close()
+    with Collection.open(tmp_path / "c") as reader:
+        for change in (
+            lambda: reader.add(random_codes(rng, 1, 8)),
+            lambda: reader.upsert(random_codes(rng, 1, 8), ids=[1]),
+            lambda: reader.remove([]),
+            reader.seal,
+            reader.compact,
+        ):
+            with pytest.raises(InputError, match="open it with writable=True"):
+                change()
+
+
+def test_a_closed_collection_says_so(tmp_path, rng):
+    collection = Collection.create(tmp_path / "c", 8)
+    collection.close()
+    collection.close()
+    for use in (lambda: len(collection), lambda: collection.add(random_codes(rng, 1, 8))):
+        with pytest.raises(InputError, match="is closed"):
+            use()
+
+
+def test_threads_may_share_a_reader_while_another_writes(tmp_path, rng):
+    queries = random_codes(rng, 2, 12)
+    failed = []
+    with Collection.create(tmp_path / "c", 12, kind="scan") as collection:
+        collection.add(random_codes(rng, 100, 12))
+        with Collection.open(tmp_path / "c", kind="scan") as reader:
+
+            def search():
+                try:
+                    for _ in range(20):
+                        _, ids = reader.search(queries, 3)
+                        assert (ids >= 0).all()
+                except Exception as error:  # noqa: BLE001  a thread must tell
+                    failed.append(error)
+
+            threads = [threading.Thread(target=search) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for _ in range(15):
+                collection.add(random_codes(rng, 30, 12))
+            for thread in threads:
+                thread.join()
+    assert failed == []
+
+
+def test_without_verification_only_damage_inside_of_a_segment_goes_unnoticed(tmp_path, rng):
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(random_codes(rng, 100, 12))
+    path = tmp_path / "c" / "segments" / "1.seg"
+    raw = bytearray(path.read_bytes())
+    raw[4096] ^= 1
+    path.write_bytes(raw)
+    with Collection.open(tmp_path / "c", verify=False) as collection:
+        assert len(collection) == 100
+        with pytest.raises(FileFormatError, match=r"1\.seg is damaged: block 0, codes of rows 0"):
+            collection.check()
+    raw[8] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FileFormatError, match="header does not match"):
+        Collection.open(tmp_path / "c", verify=False)

@@ -1,0 +1,158 @@
+"""The planner: what it finds is what a scan finds, and what it tries is paid for."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import floats, integers, lists, sampled_from
+
+from rankbits.index import HammingIndex, _mih, _planner
+from rankbits.index._mih import Attempt
+from rankbits.index._part import Scan, Wanted
+from rankbits.index._planner import Auto
+from rankbits.index._results import Ragged, nothing
+from rankbits.index._segment import Segment
+
+NO_FILTER = np.empty(0, np.uint64)
+
+
+class Clock:
+    """Time that passes only when someone works."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class Worker:
+    """Stands for both engines: finds nothing, takes the seconds it is told."""
+
+    def __init__(self, clock, scan_seconds, table_seconds, n_bytes=1):
+        self.clock, self.scan, self.tables = clock, scan_seconds, table_seconds
+        self.n_bytes = n_bytes
+
+    def search(self, queries, allowed, wanted):
+        self.clock.now += self.scan * len(queries)
+        return nothing(len(queries))
+
+    def attempt(self, queries, allowed, wanted, budget):
+        unit = 5e-9  # what the planner begins with, so that budgets mean what they say
+        cost = self.tables / unit
+        is_finished = np.full(len(queries), cost <= budget)
+        spent = min(cost, budget)
+        self.clock.now += spent * unit * len(queries)
+        return Attempt(nothing(len(queries)), is_finished, int(spent * len(queries)))
+
+
+def planner_of(clock, monkeypatch, scan_seconds, table_seconds):
+    monkeypatch.setattr(_planner, "time", clock)
+    monkeypatch.setattr(_planner, "_MIN_ITEMS", 0)
+    segment = Segment.of(_codes(64), range(64))
+    planner = Auto(segment)
+    worker = Worker(clock, scan_seconds, table_seconds)
+    build = _planner._BUILD_SECONDS * segment.planes.nbytes
+
+    def build_tables(segment, n_threads):
+        clock.now += build
+        return worker
+
+    monkeypatch.setattr(_mih, "build", build_tables)
+    planner._scan = worker
+    return planner
+
+
+def _codes(n, n_bits=64, seed=0):
+    from rankbits import BinaryCodes
+
+    rng = np.random.default_rng(seed)
+    return BinaryCodes(rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8), n_bits)
+
+
+@given(
+    calls=lists(integers(1, 300), min_size=1, max_size=200),
+    ratio=floats(0.001, 50),
+    scan_seconds=sampled_from([1e-6, 1e-4, 1e-2]),
+)
+def test_a_planner_is_never_slower_than_its_scans_by_more_than_5_percent(
+    calls, ratio, scan_seconds
+):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        clock = Clock()
+        planner = planner_of(clock, monkeypatch, scan_seconds, ratio * scan_seconds)
+        for n in calls:
+            planner.search(np.zeros((n, 8), np.uint8), NO_FILTER, Wanted(10, 64, False, 1))
+    assert clock.now <= 1.05 * scan_seconds * sum(calls) + 1e-12
+
+
+def test_tables_that_are_faster_are_found_and_kept(monkeypatch):
+    clock = Clock()
+    planner = planner_of(clock, monkeypatch, 1e-3, 1e-5)
+    queries = np.zeros((100, 8), np.uint8)
+    for _ in range(5):
+        planner.search(queries, NO_FILTER, Wanted(10, 64, False, 1))
+    before = clock.now
+    planner.search(queries, NO_FILTER, Wanted(10, 64, False, 1))
+    assert clock.now - before == pytest.approx(100 * 1e-5)
+
+
+def test_one_query_at_a_time_finds_tables_once_scans_have_paid_for_them(monkeypatch):
+    clock = Clock()
+    planner = planner_of(clock, monkeypatch, 1e-3, 1e-5)
+    for _ in range(60):
+        planner.search(np.zeros((1, 8), np.uint8), NO_FILTER, Wanted(10, 64, False, 1))
+    before = clock.now
+    planner.search(np.zeros((1, 8), np.uint8), NO_FILTER, Wanted(10, 64, False, 1))
+    assert clock.now - before == pytest.approx(1e-5)
+
+
+def test_tables_that_become_slow_are_left_within_a_few_queries(monkeypatch):
+    clock = Clock()
+    planner = planner_of(clock, monkeypatch, 1e-3, 1e-5)
+    queries = np.zeros((100, 8), np.uint8)
+    for _ in range(5):
+        planner.search(queries, NO_FILTER, Wanted(10, 64, False, 1))
+    planner._mih.tables = 1.0
+    before = clock.now
+    planner.search(queries, NO_FILTER, Wanted(10, 64, False, 1))
+    assert clock.now - before <= 1.2 * 100 * 1e-3
+
+
+def test_no_tables_are_built_beyond_the_memory_that_they_may_take(monkeypatch):
+    monkeypatch.setenv("RANKBITS_MIH_BYTES", "1000")
+    index = HammingIndex(64, "auto")
+    index.add(_codes(30_000))
+    index.tune(_codes(20, seed=1), 5)
+    assert index.n_bytes == -(-30_000 // 64) * 64 * 8
+
+
+@pytest.mark.parametrize("n_queries", [1, 7, 100])
+@pytest.mark.parametrize("is_tuned", [False, True])
+def test_auto_finds_what_a_scan_finds_whatever_it_has_learned(n_queries, is_tuned):
+    codes, queries = _codes(25_000, 32), _codes(n_queries, 32, seed=2)
+    auto, scan = HammingIndex(32, "auto"), HammingIndex(32, "scan")
+    for index in (auto, scan):
+        index.add(codes)
+    if is_tuned:
+        auto.tune(queries, 3)
+    for k in (3, 3, 3, 50, 3):
+        for mine, theirs in zip(auto.search(queries, k), scan.search(queries, k), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_answers_to_some_of_the_queries_are_gathered_and_the_last_one_counts():
+    first = Ragged(np.array([0, 0, 2]), np.array([1, 2]), np.array([10, 11]))
+    second = Ragged(np.array([0, 1]), np.array([5]), np.array([12]))
+    whole = _planner._gathered([(np.array([1, 0]), first), (np.array([1]), second)], 2)
+    assert whole.offsets.tolist() == [0, 2, 3]
+    assert whole.ids.tolist() == [10, 11, 12]
+    assert whole.distances.tolist() == [1, 2, 5]
+
+
+def test_small_parts_are_scanned():
+    codes = _codes(500)
+    segment = Segment.of(codes, range(500))
+    wanted = Wanted(4, 64, False, 1)
+    mine = Auto(segment).search(codes.packed[:3], NO_FILTER, wanted)
+    theirs = Scan(segment).search(codes.packed[:3], NO_FILTER, wanted)
+    np.testing.assert_array_equal(mine.ids, theirs.ids)
