@@ -28,6 +28,7 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(ONE_THREAD) $(BIN)/python benchmarks/evaluation.py
 	$(ONE_THREAD) $(BIN)/python benchmarks/objectives.py
+	$(ONE_THREAD) $(BIN)/python benchmarks/search.py
 
 # The suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own.
 sanitize: $(VENV)-sanitize/.installed

@@ -87,7 +87,7 @@ bool Mih::search(const uint8_t* queries, size_t n_queries, size_t n_bits, const 
             uint64_t query[MAX_WORDS + 1] = {}, mine = 0;
             load_words(queries + q * tables_.width, tables_.width, query);
             Nearest nearest({wanted.k, wanted.radius, true}, static_cast<int>(n_bits), n_bits);
-            is_finished[q] = run(tables_, query, allowed, budget, nearest, mine);
+            is_finished[q] = run(tables_, query, allowed, budget, nearest, mine, [&] { return workers.stopped(w); });
             total += mine;
             if (!is_finished[q]) continue;
             results[q] = nearest.finish(false);

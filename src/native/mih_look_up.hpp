@@ -52,7 +52,8 @@ inline void visit(const MihTables& all, const Visit& at, const uint64_t* query, 
 }
 
 template <size_t W>
-bool look_up_words(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost) {
+bool look_up_words(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost,
+                   const std::function<bool()>& is_stopped) {
     const size_t m = all.tables.size(), n_words = W ? W : all.n_words;
     size_t longest = 0;
     for (const MihTable& table : all.tables) longest = std::max(longest, table.n_bits);
@@ -70,7 +71,7 @@ bool look_up_words(const MihTables& all, const uint64_t* query, const uint64_t* 
                 const uint32_t bucket = centre ^ masks[i];
                 const Visit at{j, radius, table.starts[bucket], table.starts[bucket + 1]};
                 cost += PROBE_COST + (at.end - at.begin);
-                if (cost > budget) return false;
+                if (cost > budget || (i % 1024 == 1023 && is_stopped())) return false;
                 visit<W>(all, at, query, allowed, nearest);
             }
         }
@@ -78,10 +79,11 @@ bool look_up_words(const MihTables& all, const uint64_t* query, const uint64_t* 
     return true;
 }
 
-bool look_up(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost) {
-    if (all.n_words == 1) return look_up_words<1>(all, query, allowed, budget, nearest, cost);
-    if (all.n_words == 2) return look_up_words<2>(all, query, allowed, budget, nearest, cost);
-    return look_up_words<0>(all, query, allowed, budget, nearest, cost);
+bool look_up(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost,
+             const std::function<bool()>& is_stopped) {
+    if (all.n_words == 1) return look_up_words<1>(all, query, allowed, budget, nearest, cost, is_stopped);
+    if (all.n_words == 2) return look_up_words<2>(all, query, allowed, budget, nearest, cost, is_stopped);
+    return look_up_words<0>(all, query, allowed, budget, nearest, cost, is_stopped);
 }
 
 }  // namespace

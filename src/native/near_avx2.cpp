@@ -117,7 +117,7 @@ struct Limit {
     int subtract;
     bool is_biased;
 
-    RANKBITS_INLINE Limit(int limit, size_t width) : is_biased(width <= 16 && limit <= 127) {
+    RANKBITS_INLINE Limit(int limit, bool bias_it) : is_biased(bias_it) {
         subtract = is_biased ? 127 - (limit < -1 ? -1 : limit) : 0;
         bias = byte(subtract);
         most = byte(limit < 0 ? 0 : limit > 255 ? 255 : limit);
@@ -158,8 +158,7 @@ template <size_t W, bool IsBiased>
 void two_of_width(const uint8_t* halves, size_t n_groups, size_t width, const uint8_t* tables, const int limits[2], Hit* const out[2],
                   size_t n_hits[2]) {
     const size_t n = 2 * (W ? W : width), stride = n * GROUP;
-    Limit first_limit(limits[0], W ? W : width), second_limit(limits[1], W ? W : width);
-    first_limit.is_biased = second_limit.is_biased = IsBiased;
+    const Limit first_limit(limits[0], IsBiased), second_limit(limits[1], IsBiased);
     Hit *first_hit = out[0], *second_hit = out[1];
     size_t g = 0;
     for (; g + 2 <= n_groups; g += 2) {
@@ -181,8 +180,7 @@ void two_of_width(const uint8_t* halves, size_t n_groups, size_t width, const ui
 template <size_t W, bool IsBiased>
 size_t one_of_width(const uint8_t* planes, size_t n_groups, size_t width, const uint8_t* tables, int some_limit, Hit* out) {
     const size_t w = W ? W : width, stride = w * GROUP;
-    Limit limit(some_limit, w);
-    limit.is_biased = IsBiased;
+    const Limit limit(some_limit, IsBiased);
     Hit* hit = out;
     size_t g = 0;
     for (; g + 2 <= n_groups; g += 2) {

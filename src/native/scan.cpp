@@ -137,6 +137,7 @@ struct Sample {
 
     // The place in the sample within which the k-th of all items very likely lies.
     size_t rank(size_t k) const {
+        if (n_allowed == 0) return n_items + 1;
         const double expected = static_cast<double>(k) * static_cast<double>(n_items) / static_cast<double>(n_allowed);
         return static_cast<size_t>(expected + 3 * std::sqrt(expected) + 1);
     }

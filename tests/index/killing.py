@@ -175,7 +175,7 @@ def kill_at_random(base, n, seed):
     folder.parent.mkdir()
     while n_kills < n:
         operations, states = script(rng, model, 100)
-        told, was_killed = killed(folder, operations, float(rng.uniform(0.0, 0.06)))
+        told, was_killed = killed(folder, operations, float(rng.uniform(0.0, 0.1)))
         model = survivor(folder, told, states)
         check_snapshots(folder, told, operations, states)
         for path in folder.parent.glob("snapshot-*"):

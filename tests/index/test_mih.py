@@ -89,7 +89,7 @@ def test_tables_are_refused_before_they_take_memory(monkeypatch):
     monkeypatch.setenv("RANKBITS_MIH_BYTES", "100000")
     index = HammingIndex(64, "mih")
     index.add(clustered(5000, 64, 0))
-    with pytest.raises(InputError, match="kind 'mih' needs .* MiB of tables for 5000 codes"):
+    with pytest.raises(InputError, match=r"kind 'mih' needs .* MiB of tables for 5000 codes"):
         index.search(clustered(1, 64, 1), 3)
 
 

@@ -1,5 +1,7 @@
 """HammingNeighbors answers as scikit-learn's NearestNeighbors does, in bits, with ties by row."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -135,6 +137,14 @@ def test_it_is_an_estimator():
     assert one.set_params(n_neighbors=2).n_neighbors == 2
     with pytest.raises(NotFittedError):
         one.kneighbors(np.zeros((1, 3), np.uint8))
+
+
+@pytest.mark.parametrize("kind", ["auto", "scan", "mih"])
+def test_a_fitted_one_survives_pickling(bits, kind):
+    fitted = HammingNeighbors(kind=kind).fit(bits)
+    wanted = fitted.kneighbors(bits)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert all(map(np.array_equal, again.kneighbors(bits), wanted))
 
 
 def test_in_a_pipeline_it_hands_a_graph_to_what_takes_precomputed_distances(rng):

@@ -177,6 +177,16 @@ def test_scores_that_are_equal_as_they_are_returned_go_by_id():
     )
 
 
+def test_the_best_of_a_large_pool_are_those_of_a_whole_sort(rng):
+    bits, logits = rng.integers(0, 2, (3000, 30)), rng.integers(-500, 500, (2, 30)) / 4
+    wanted = -logits @ (2 * bits - 1).T
+    found = filled(bits).search(
+        BinaryCodes.from_logits(logits), 300, rescore=asymmetric(logits), pool=3000
+    )
+    order = np.argsort(wanted, axis=1, kind="stable")[:, :300]
+    assert_equal(found, (np.take_along_axis(wanted, order, axis=1).tolist(), order.tolist()))
+
+
 def test_complete_ties_bring_all_of_the_last_distance_into_the_pool():
     bits = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
     query, weigh = BinaryCodes.from_bits([[0, 0, 0]]), weighted_bits([3.0, 2.0, 1.0])

@@ -14,10 +14,13 @@ from oracles.search import (
 from rankbits.index import Ragged
 from rankbits.index._results import combined, nothing, table, unique
 
-# Three queries, each with items {id: distance}; of few distances, so that many tie.
-ITEMS = st.lists(
-    st.dictionaries(st.integers(0, 40), st.integers(0, 3), max_size=25), min_size=3, max_size=3
+# Three queries, each with items {id: distance}; of few distances, so that many tie. Sets of any
+# size are mostly small when drawn, so one query has no fewer than twelve items.
+FEW, MANY = (
+    st.dictionaries(st.integers(0, 40), st.integers(0, 2), min_size=least, max_size=25)
+    for least in (0, 12)
 )
+ITEMS = st.tuples(FEW, MANY, FEW)
 
 
 def ragged(rows):
@@ -41,19 +44,25 @@ def shared_out(items, n_parts):
     return parts, ranked
 
 
-@given(ITEMS, st.integers(1, 4), st.integers(1, 30))
+@given(ITEMS, st.integers(1, 4), st.one_of(st.integers(1, 12), st.integers(13, 50)))
 def test_the_k_nearest_of_parts_are_the_k_nearest_of_all(items, n_parts, k):
     parts, ranked = shared_out(items, n_parts)
     found = combined([ragged(nearest(part, k)) for part in parts], 3, k)
     assert pairs_of_ragged(found) == nearest(ranked, k)
 
 
-@given(ITEMS, st.integers(1, 4), st.integers(1, 30))
+@given(ITEMS, st.integers(1, 4), st.one_of(st.integers(1, 12), st.integers(13, 50)))
 def test_complete_ties_of_parts_are_complete_ties_of_all(items, n_parts, k):
     parts, ranked = shared_out(items, n_parts)
     answers = [ragged(nearest_with_ties(part, k)) for part in parts]
     found = combined(answers, 3, k, is_complete=True)
     assert pairs_of_ragged(found) == nearest_with_ties(ranked, k)
+
+
+def test_ties_of_the_last_place_are_kept_from_every_part():
+    parts = [ragged([[(0, 4), (1, 2)]]), ragged([[(1, 1), (1, 7)]]), ragged([[(1, 9)]])]
+    assert combined(parts, 1, 2).ids.tolist() == [4, 1]
+    assert combined(parts, 1, 2, is_complete=True).ids.tolist() == [4, 1, 2, 7, 9]
 
 
 @given(ITEMS, st.integers(1, 4))

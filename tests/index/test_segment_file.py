@@ -153,9 +153,12 @@ def test_a_foreign_file_and_a_missing_one_are_named(path):
 @st.composite
 def sources(draw):
     """Segments with distinct ids, some rows removed, and the dictionary of what is left."""
-    ids = draw(st.lists(st.integers(0, 400), unique=True, max_size=200))
-    cuts = sorted(draw(st.lists(st.integers(0, len(ids)), max_size=3)))
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    n, largest = draw(st.integers(0, 300)), draw(st.sampled_from([300, 2000]))
+    ids = rng.choice(largest, n, replace=False).tolist()
+    if draw(st.booleans()):
+        ids.sort()  # so that segments follow one another
+    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=3)))
     found, left = [], {}
     for start, stop in zip([0, *cuts], [*cuts, len(ids)], strict=True):
         mine = np.array(sorted(ids[start:stop]), np.int64)
@@ -167,7 +170,7 @@ def sources(draw):
     return found, left
 
 
-@given(sources(), st.sampled_from([1, 3000, 1 << 20]))
+@given(sources(), st.sampled_from([1, 300, 3000, 1 << 20]))
 def test_a_merge_holds_what_was_left_in_order_of_id(drawn, window):
     found, left = drawn
     chunks = list(merged_chunks(found, window))

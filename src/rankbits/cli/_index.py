@@ -78,10 +78,10 @@ def build(
         wanted = files.ids_of(ids, inputs)
         parent, name = os.path.split(os.path.abspath(out))
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=parent) as work:
-            target = os.path.join(work, "index")
+            target = os.path.join(work, "growing")
             with Collection.create(target, inputs[0].n_bits) as fresh:
                 files.in_blocks(fresh.add, inputs, wanted)
-                fresh.index().save(out)
+                files.save(fresh.index(), out, work)
                 n_items = len(fresh)
     _print(started, index=out, bits=inputs[0].n_bits, added=n_items, items=n_items)
 

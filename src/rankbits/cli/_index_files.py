@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from rankbits._files import write_atomically
+from rankbits._files import sync_folder, write_atomically
 from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index import Collection, Ragged, _inputs
-from rankbits.index._folder import prepare
+from rankbits.index import Collection, HammingIndex, Ragged, _inputs
+from rankbits.index._store import Store
 
 _BLOCK_CODES = 1 << 20  # added at a time
 _BLOCK_QUERIES = 1 << 12
@@ -38,8 +38,17 @@ def require_target(out: str, *, may_replace: bool) -> None:
             "its index anew"
         )
     if held:  # what `save` would say after the work
-        prepare(Path(out))
-        Collection.open(out, writable=True, verify=False).close()
+        Store.create(Path(out), may_replace=True).close()
+
+
+def save(index: HammingIndex, out: str, work: str) -> None:
+    """Write an index to a folder; one that is new is made in another and appears when whole."""
+    if os.path.exists(out):
+        index.save(out)
+        return
+    index.save(os.path.join(work, "whole"))
+    os.rename(os.path.join(work, "whole"), out)
+    sync_folder(Path(out).absolute().parent)
 
 
 def require_one_length(paths: Sequence[str], inputs: Sequence[BinaryCodes]) -> None:

@@ -4,19 +4,29 @@
 - `Collection`: the same on disk, changed by one process while many search it.
 - `TablesIndex`: the same for items that have a code in each of several tables.
 - `weighted_bits`, `asymmetric`, `vectors`: a finer score to put the nearest items in order.
+- `HammingNeighbors`: scikit-learn's interface to neighbours, imported at first use.
+- `interop`: to and from faiss, usearch, NumPy, Parquet, LanceDB and PostgreSQL.
 """
 
-from rankbits.index._collection import Collection
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from rankbits.index._hamming import HammingIndex
 from rankbits.index._rescore import Candidates, Rescore, asymmetric, weighted_bits
 from rankbits.index._results import Ragged
 from rankbits.index._tables import TablesIndex
 from rankbits.index._vectors import vectors
 
+if TYPE_CHECKING:
+    from rankbits.index import interop as interop
+    from rankbits.index._collection import Collection
+    from rankbits.index._neighbours import HammingNeighbors
+
 __all__ = [
     "Candidates",
     "Collection",
     "HammingIndex",
+    "HammingNeighbors",
     "Ragged",
     "Rescore",
     "TablesIndex",
@@ -24,3 +34,20 @@ __all__ = [
     "vectors",
     "weighted_bits",
 ]
+
+
+_HOMES = {"Collection": "_collection", "HammingNeighbors": "_neighbours"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import only now what brings SQLite or scikit-learn along."""
+    if name in _HOMES:
+        return getattr(import_module(f"rankbits.index.{_HOMES[name]}"), name)
+    if name == "interop":
+        return import_module("rankbits.index.interop")
+    raise AttributeError(f"module 'rankbits.index' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is there already, and what comes at first use."""
+    return sorted({*globals(), *__all__, "interop"})

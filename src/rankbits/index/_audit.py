@@ -80,7 +80,7 @@ def _shared(mine: Source, theirs: Source) -> int | None:
     low, high = (int(theirs.segment.ids[row]) for row in (0, -1))
     start, stop = mine.n_until(low - 1), mine.n_until(high)
     for at in range(start, stop, _WINDOW):
-        ids = mine.segment.ids_of(mine.rows(at, min(at + _WINDOW, stop)))
+        ids = mine.ids_between(at, min(at + _WINDOW, stop))
         rows = theirs.alive_rows_of(ids)
         if (rows >= 0).any():
             return int(ids[rows >= 0][0])

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from rankbits._files import one_line
+from rankbits._files import one_line, sync_folder
 from rankbits.errors import FileFormatError, InputError, RankbitsError
 
 DATABASE = "collection.sqlite"
@@ -46,12 +46,14 @@ def prepare(folder: Path) -> None:
         raise InputError(f"folder must not be a file, {folder} is one")
     with failures(folder, "made"):
         folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
         foreign = sorted(set(os.listdir(folder)) - _OURS)
         if foreign:
             raise InputError(
                 f"folder must be empty or hold a collection, {folder} holds {foreign[0]}"
             )
         (folder / _SEGMENTS).mkdir(exist_ok=True)
+        sync_folder(folder)
 
 
 def require_collection(folder: Path) -> None:
@@ -91,14 +93,41 @@ def lock_writer(folder: Path) -> IO[bytes]:
     with failures(folder, "locked"):
         file = open(folder / _LOCK, "ab")  # noqa: SIM115  its owner closes it
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        with failures(folder, "locked"):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except RankbitsError as error:
         file.close()
+        if not isinstance(error.__cause__, BlockingIOError):
+            raise
         raise InputError(
             f"folder must have one writer at a time, {folder} has one already; close it first, "
             "or open without writable=True to search"
         ) from None
     return file
+
+
+def connect(folder: Path, mode: str) -> sqlite3.Connection:
+    """A connection, tried out; where nothing can be written, a file without a log is still read."""
+    address = (folder.absolute() / DATABASE).as_uri()
+    with failures(folder, "opened"):
+        try:
+            return _tried(f"{address}?mode={mode}")
+        except sqlite3.OperationalError:
+            if mode != "ro" or (folder / f"{DATABASE}-wal").exists():
+                raise
+            return _tried(f"{address}?mode=ro&immutable=1")
+
+
+def _tried(address: str) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        address, uri=True, timeout=60.0, isolation_level=None, check_same_thread=False
+    )
+    try:
+        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 @contextmanager

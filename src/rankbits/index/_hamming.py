@@ -76,7 +76,9 @@ class HammingIndex:
         return f"HammingIndex(n={len(self)}, n_bits={self.n_bits}, kind={self.kind!r})"
 
     def __contains__(self, item: object) -> bool:
-        return bool(self._has(_inputs.ids_of([item]))[0])
+        if not isinstance(item, int | np.integer) or not 0 <= item <= _inputs.MAX_ID:
+            return False
+        return bool(self._has(np.array([item], np.int64))[0])
 
     @property
     def ids(self) -> np.ndarray:
@@ -106,7 +108,7 @@ class HammingIndex:
                     "replace codes"
                 )
         self._append(found, wanted)
-        return np.asarray(wanted, np.int64)
+        return np.array(wanted, np.int64)
 
     def upsert(self, codes: Codes, ids: Any) -> None:
         """Add codes, replacing those that are there under the same id."""
@@ -178,7 +180,7 @@ class HammingIndex:
             Where there are fewer than k items, places are filled with infinity and -1.
         """
         is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        k = _check.whole("k", k, 1)
+        k = _inputs.how_many(k)
         queries = _inputs.codes_of("codes", codes, self.n_bits)
         n_wanted = pool_size(rescore, pool, k, len(self))
         if rescore is not None:
@@ -221,7 +223,9 @@ class HammingIndex:
         Without it, "auto" scans until the time of its scans pays for trying something else.
         """
         queries = _inputs.codes_of("codes", codes, self.n_bits).packed
-        wanted = Wanted(_check.whole("k", k, 1), self.n_bits, False, self._threads(n_threads))
+        wanted = Wanted(
+            _inputs.how_many(k), self.n_bits, False, self._threads(n_threads)
+        )
         for part in self._parts if len(queries) else ():
             engine = self._engine(part, wanted)
             if isinstance(engine, Auto):
@@ -236,6 +240,8 @@ class HammingIndex:
     # Parts
 
     def _fresh_ids(self, n: int) -> range:
+        if self._next_id + n > _inputs.MAX_ID + 1:
+            raise InputError(f"ids must be given, none are left above {self._next_id - 1}")
         return range(self._next_id, self._next_id + n)
 
     def _has(self, ids: np.ndarray) -> np.ndarray:

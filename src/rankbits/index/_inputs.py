@@ -9,6 +9,8 @@ from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 
+MAX_ID = 2**63 - 2  # so that the id after it is a number too
+
 
 def codes_of(name: str, codes: Any, n_bits: int) -> BinaryCodes:
     """Codes of the index's length, from BinaryCodes or packed bytes."""
@@ -17,6 +19,14 @@ def codes_of(name: str, codes: Any, n_bits: int) -> BinaryCodes:
     if codes.n_bits != n_bits:
         raise InputError(f"{name} must have {n_bits} bits as the index has, got {codes.n_bits}")
     return codes
+
+
+def how_many(k: Any) -> int:
+    """The k of a search."""
+    number = _check.whole("k", k, 1)
+    if number >= 2**63:
+        raise InputError(f"k must be below 2**63, got {number}")
+    return number
 
 
 def ids_of(ids: Any, n: int | None = None, *, may_repeat: bool = False) -> np.ndarray:
@@ -28,8 +38,8 @@ def ids_of(ids: Any, n: int | None = None, *, may_repeat: bool = False) -> np.nd
         raise InputError(f"ids must be integers of shape (n,), got {_check.describe(array)}")
     if n is not None and len(array) != n:
         raise InputError(f"ids must be as many as codes, got {len(array)} ids for {n} codes")
-    if len(array) and (array.min() < 0 or array.max() > np.iinfo(np.int64).max - 1):
-        bad = array[(array < 0) | (array > np.iinfo(np.int64).max - 1)][0]
+    if len(array) and (array.min() < 0 or array.max() > MAX_ID):
+        bad = array[(array < 0) | (array > MAX_ID)][0]
         raise InputError(f"ids must be from 0 to 2**63 - 2, got {bad}")
     if not may_repeat:
         _refuse_repeated(array)

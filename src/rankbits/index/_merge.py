@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankbits.codes import BinaryCodes
-from rankbits.index._segment import GROUP, Segment, mask_of
+from rankbits import _native
+from rankbits.index._segment import GROUP, Segment, aligned, mask_of
 
 _WINDOW = 1 << 24  # bytes of codes and ids in memory at a time, of all sources together
 
@@ -21,15 +21,23 @@ class Source(NamedTuple):
     segment: Segment
     removed: np.ndarray | None
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows from start, a multiple of 64 or not, up to stop that are still there."""
-        rows = np.arange(start, stop)
-        if self.removed is None:
-            return rows
+    def ids_between(self, start: int, stop: int) -> np.ndarray:
+        """Ids of the rows from start up to stop that are still there."""
+        ids = self.segment.ids_of(np.arange(start, stop))
+        return ids if self.removed is None else np.asarray(ids[self._is_there(start, stop)])
+
+    def codes_between(self, start: int, stop: int) -> np.ndarray:
+        """Packed codes of the rows from start up to stop that are still there."""
+        low, high = start // GROUP, -(-stop // GROUP)
+        groups = self.segment.planes[low:high]  # decoded in order, which is faster than by row
+        packed = Segment(self.segment.n_bits, groups, range(stop - low * GROUP)).codes().packed
+        packed = packed[start - low * GROUP :]
+        return packed if self.removed is None else packed[self._is_there(start, stop)]
+
+    def _is_there(self, start: int, stop: int) -> np.ndarray:
         low = start // GROUP
-        words = self.removed[low : -(-stop // GROUP)]
-        is_removed = mask_of(words, stop - low * GROUP)[start - low * GROUP :]
-        return np.asarray(rows[~is_removed])
+        words = self.removed[low : -(-stop // GROUP)]  # type: ignore[index]
+        return ~mask_of(words, stop - low * GROUP)[start - low * GROUP :]
 
     def alive_rows_of(self, ids: np.ndarray) -> np.ndarray:
         """Rows of ids that are still there, -1 for others."""
@@ -79,17 +87,23 @@ def merged_chunks(sources: Sequence[Source], window: int = _WINDOW) -> Iterator[
     if not sources:
         return
     n_bits, width = sources[0].segment.n_bits, sources[0].segment.planes.shape[1]
-    size = max(GROUP, window // (width + 8) // len(sources))
-    waiting = BinaryCodes(np.empty((0, width), np.uint8), n_bits), np.empty(0, np.int64)
-    for codes, ids in _windows(sources, size):
-        packed = np.concatenate([waiting[0].packed, codes])
-        ids = np.concatenate([waiting[1], ids])
+    size = max(1, window // (width + 8) // len(sources))
+    packed, ids = np.empty((0, width), np.uint8), np.empty(0, np.int64)
+    for more_packed, more_ids in _windows(sources, size):
+        packed, ids = np.concatenate([packed, more_packed]), np.concatenate([ids, more_ids])
         whole = len(ids) // GROUP * GROUP
         if whole:
-            yield Segment.of(BinaryCodes(packed[:whole], n_bits), ids[:whole])
-        waiting = BinaryCodes(packed[whole:], n_bits), ids[whole:]
-    if len(waiting[1]):
-        yield Segment.of(*waiting)
+            yield _segment(n_bits, packed[:whole], ids[:whole])
+        packed, ids = packed[whole:], ids[whole:]
+    if len(ids):
+        yield _segment(n_bits, packed, ids)
+
+
+def _segment(n_bits: int, packed: np.ndarray, ids: np.ndarray) -> Segment:
+    """A segment of codes that are in order of id already."""
+    planes = aligned((-(-len(ids) // GROUP), packed.shape[1], GROUP))
+    _native.to_planes(packed, planes)
+    return Segment(n_bits, planes, ids)
 
 
 def _windows(sources: Sequence[Source], size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -100,11 +114,13 @@ def _windows(sources: Sequence[Source], size: int) -> Iterator[tuple[np.ndarray,
         limit = min(int(sources[i].segment.ids[ends[i] - 1]) for i in left)
         codes, ids = [], []
         for i in left:
-            stop = min(ends[i], sources[i].n_until(limit))
-            rows = sources[i].rows(done[i], stop)
-            codes.append(sources[i].segment.codes(rows).packed)
-            ids.append(sources[i].segment.ids_of(rows))
+            stop = max(done[i], min(ends[i], sources[i].n_until(limit)))
+            if stop > done[i]:
+                codes.append(sources[i].codes_between(done[i], stop))
+                ids.append(sources[i].ids_between(done[i], stop))
             done[i] = stop
-        every = np.concatenate(ids)
-        order = np.argsort(every, kind="stable")
-        yield np.concatenate(codes)[order], every[order]
+        packed, every = np.concatenate(codes), np.concatenate(ids)
+        if (np.diff(every) < 0).any():
+            order = np.argsort(every, kind="stable")
+            packed, every = packed[order], every[order]
+        yield packed, every

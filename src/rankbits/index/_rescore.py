@@ -78,14 +78,28 @@ def rescored(candidates: Candidates, rescore: Rescore, k: int) -> tuple[np.ndarr
         )
     with np.errstate(over="ignore"):  # beyond float32 is infinitely far
         scores = exact.astype(np.float32) + np.float32(0)  # and -0.0 is 0.0
-    order = np.lexsort((found.ids, scores, found.queries()))
-    best = np.full((len(found.offsets) - 1, k), np.inf, np.float32)
-    ids = np.full(best.shape, NO_ID, np.int64)
-    n_kept = np.minimum(found.counts, k)[:, None]
-    places = (found.offsets[:-1, None] + np.arange(k))[np.arange(k) < n_kept]
-    best[np.arange(k) < n_kept] = scores[order[places]]
-    ids[np.arange(k) < n_kept] = found.ids[order[places]]
+    near = _near(scores, found.offsets, k)
+    order = near[np.lexsort((found.ids[near], scores[near], found.queries()[near]))]
+    starts = np.searchsorted(near, found.offsets[:-1])
+    is_there = np.arange(k) < found.counts[:, None]
+    places = (starts[:, None] + np.arange(k))[is_there]
+    best = np.full(is_there.shape, np.inf, np.float32)
+    ids = np.full(is_there.shape, NO_ID, np.int64)
+    best[is_there], ids[is_there] = scores[order[places]], found.ids[order[places]]
     return best, ids
+
+
+def _near(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
+    """Places of each query's k smallest scores, with all ties of the k-th: the rest needs no sort.
+
+    They ascend, so that queries stay in order.
+    """
+    is_near = np.ones(len(scores), bool)
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if stop - start > k:
+            mine = scores[start:stop]
+            is_near[start:stop] = mine <= np.partition(mine, k - 1)[k - 1]
+    return np.flatnonzero(is_near)
 
 
 class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=weighted_bits(w))

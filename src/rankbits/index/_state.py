@@ -12,7 +12,7 @@ import numpy as np
 from rankbits.codes import BinaryCodes
 from rankbits.index._merge import Source
 from rankbits.index._part import Part
-from rankbits.index._segment import GROUP, Segment, aligned
+from rankbits.index._segment import GROUP, Segment, aligned, mask_of
 from rankbits.index._segment_file import Header
 
 CHUNK = 1 << 14  # rows whose marks of removal are written together
@@ -56,10 +56,8 @@ class Sealed:
             planes[...] = segment.planes
             segment = Segment(segment.n_bits, planes, ids)
         part = Part(segment, is_mapped=is_mapped)
-        if self.n_alive < len(self):
-            is_alive = np.zeros(len(self), bool)
-            is_alive[self.source.rows(0, len(self))] = True
-            part.remove(np.flatnonzero(~is_alive))
+        if self.removed is not None:
+            part.remove(np.flatnonzero(mask_of(self.removed, len(self))))
         return part
 
 
@@ -144,6 +142,7 @@ class State:
                 codes, ids = codes[room:], ids[room:]
         for start in range(0, len(ids), BATCH):
             stop = start + BATCH
-            batches.append(Batch(number, ids[start:stop], codes.packed[start:stop].copy()))
+            mine = ids[start:stop].copy(), codes.packed[start:stop].copy()  # callers keep theirs
+            batches.append(Batch(number, *mine))
             number += 1
         return replace(self, pending=tuple(batches))

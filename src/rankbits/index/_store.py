@@ -4,7 +4,6 @@ SQLite looks after order and durability (write-ahead log, synchronous=FULL). A s
 the disk before the manifest names it, and is deleted after the manifest has let it go.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -37,7 +36,7 @@ class Store:
     def __init__(self, folder: Path, mode: str, lock: IO[bytes] | None) -> None:
         self.folder = folder
         self._lock = lock
-        self._database = _connect(folder, mode)
+        self._database = _folder.connect(folder, mode)
 
     # Opening
 
@@ -55,15 +54,18 @@ class Store:
         _folder.prepare(folder)
         store = cls._opened(folder, "rwc", _folder.lock_writer(folder))
         try:
-            store.integrity()
-            if store.counters()[0] and not may_replace:
-                raise InputError(
-                    f"folder must not hold a collection yet, {folder} does; use Collection.open()"
-                )
+            store._require_sound(may_replace=may_replace)
         except BaseException:
             store.close()
             raise
         return store
+
+    def _require_sound(self, *, may_replace: bool) -> None:
+        self.integrity()
+        if self.counters()[0] and not may_replace:
+            raise InputError(
+                f"folder must not hold a collection yet, {self.folder} does; use Collection.open()"
+            )
 
     @classmethod
     def _opened(cls, folder: Path, mode: str, lock: IO[bytes] | None) -> "Store":
@@ -157,6 +159,8 @@ class Store:
             raise self._damage(f"codes of {n_bits} bits cannot be")
         if (n_segments, n_batches) != (len(rows["segments"]), len(rows["pending"])):
             raise self._damage("it lacks rows of segments or pending")
+        if {row[0] for row in rows["removed"]} - {row[0] for row in rows["segments"]}:
+            raise self._damage("it has marks of removal of a segment that is not there")
         before = {sealed.number: sealed for sealed in known.sealed} if known else {}
         sealed = []
         for row in rows["segments"]:
@@ -249,27 +253,3 @@ def _batch_of(row: Row, width: int) -> Batch:
     number, ids, codes, _ = row
     array = np.frombuffer(ids, "<i8").astype(np.int64, copy=False)
     return Batch(number, array, np.frombuffer(codes, np.uint8).reshape(-1, width))
-
-
-def _connect(folder: Path, mode: str) -> sqlite3.Connection:
-    """A connection, tried out; where nothing can be written, a file without a log is still read."""
-    address = (folder.absolute() / _folder.DATABASE).as_uri()
-    with _folder.failures(folder, "opened"):
-        try:
-            return _tried(f"{address}?mode={mode}")
-        except sqlite3.OperationalError:
-            if mode != "ro" or (folder / f"{_folder.DATABASE}-wal").exists():
-                raise
-            return _tried(f"{address}?mode=ro&immutable=1")
-
-
-def _tried(address: str) -> sqlite3.Connection:
-    database = sqlite3.connect(
-        address, uri=True, timeout=60.0, isolation_level=None, check_same_thread=False
-    )
-    try:
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        database.close()
-        raise
-    return database

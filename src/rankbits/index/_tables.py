@@ -121,7 +121,7 @@ class TablesIndex:
         k, ties, allowed : as of `HammingIndex.search`, which also says what comes back
         """
         is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        k = _check.whole("k", k, 1)
+        k = _inputs.how_many(k)
         checked = self._checked(codes)
         answers = []
         for one, queries in zip(self._tables, checked, strict=True):

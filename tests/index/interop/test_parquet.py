@@ -5,6 +5,7 @@ import pytest
 
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.interop import from_parquet, to_parquet
+from rankbits.index.interop._arrow import blocks_of
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -38,6 +39,31 @@ def test_row_groups_are_written_and_read_one_at_a_time(stock, tmp_path, monkeypa
         assert file.num_row_groups == 6
     monkeypatch.setattr("rankbits.index.interop._parquet.BLOCK", 33)  # slices of row groups
     assert mine.is_in(from_parquet(tmp_path / "codes.parquet"))
+
+
+def test_row_groups_have_the_size_that_is_wanted_whatever_a_block_is(stock, tmp_path, monkeypatch):
+    mine = stock(64)
+    monkeypatch.setattr("rankbits.index.interop._blocks.BLOCK", 7)
+    to_parquet(mine.index, tmp_path / "codes.parquet", row_group=200)
+    with parquet.ParquetFile(tmp_path / "codes.parquet") as file:
+        assert [file.metadata.row_group(i).num_rows for i in range(2)] == [200, 57]
+    assert mine.is_in(from_parquet(tmp_path / "codes.parquet"))
+
+
+def test_slices_of_columns_are_read_where_they_begin():
+    batch = pa.record_batch({"id": [4, 5, 6], "code": codes_of((1, 2), (3, 4), (5, 6))})
+    lists = pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.uint8(), 2))
+    for column in (batch["code"], lists):
+        sliced = pa.record_batch({"id": batch["id"], "code": column}).slice(1)
+        [(ids, packed)] = blocks_of([sliced], "id", "code", "a table")
+        assert (ids.tolist(), packed.tolist()) == ([5, 6], [[3, 4], [5, 6]])
+
+
+def test_rows_are_numbered_through_all_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbits.index.interop._parquet.BLOCK", 2)
+    path = write(tmp_path / "file", code=codes_of((1, 1), (2, 2), (3, 3)))
+    back = from_parquet(path, id_column=None)
+    assert back.codes([2, 1, 0]).packed.tolist() == [[3, 3], [2, 2], [1, 1]]
 
 
 def test_an_empty_index_stays_empty(empty, tmp_path):

@@ -122,6 +122,16 @@ def test_every_truncation_of_a_binary_file_is_found(stock, tmp_path):
             from_pgvector_copy(tmp_path / "codes")
 
 
+@pytest.mark.parametrize("place", [0, 2, 5, 14, 17, 18, 21])
+def test_a_row_unlike_the_first_is_found(tmp_path, stock, place):
+    to_pgvector_copy(stock(12, n=9).index, tmp_path / "codes", binary=True)
+    content = bytearray((tmp_path / "codes").read_bytes())
+    content[19 + 2 * 24 + place] ^= 16  # 24: bytes in a row, of which the third is changed
+    (tmp_path / "codes").write_bytes(content)
+    with pytest.raises(FileFormatError, match="each row must be an id and 12 bits"):
+        from_pgvector_copy(tmp_path / "codes")
+
+
 WRONG = {
     "no tab": b"5 0101\n",
     "no id": b"\t0101\n",
@@ -133,6 +143,7 @@ WRONG = {
     "other digits": b"5\t0101\n6\t0121\n",
     "three columns": b"5\t0101\n6\t01\t1\n",
     "cut": b"5\t0101\n6\t010",
+    "cut and longer": b"5\t0101\n6\t01010",
     "cut before the line end": b"5\t0101\n6\t0101",
     "equal ids": b"5\t0101\n5\t0101\n",
     "windows": b"5\t0101\r\n6\t0101\r\n",
@@ -220,6 +231,12 @@ def test_postgres_reads_our_files_and_we_read_its_files(stock, connection, tmp_p
     with connection.cursor().copy(f"COPY codes TO STDOUT WITH (FORMAT {form})") as copy:
         (tmp_path / "theirs").write_bytes(b"".join(map(bytes, copy)))
     assert mine.is_in(from_pgvector_copy(tmp_path / "theirs"))
+
+
+def test_ids_of_two_bytes_are_read_from_a_table(connection):
+    connection.execute("CREATE TABLE small (id smallint, code bit(3))")
+    connection.execute("INSERT INTO small VALUES (7, B'101')")
+    assert pgvector_bits(from_postgres(connection, "small").codes([7])) == ["101"]
 
 
 def test_ids_of_four_bytes_are_read(connection, tmp_path):

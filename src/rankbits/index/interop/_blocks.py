@@ -37,9 +37,9 @@ class Source(Protocol):
         ...
 
 
-def blocks(index: Source, size: int = BLOCK) -> Iterator[Block]:
+def blocks(index: Source, size: int | None = None) -> Iterator[Block]:
     """Ids and packed codes in ascending order of id."""
-    ids = index.ids
+    ids, size = index.ids, size or BLOCK
     for start in range(0, len(ids), size):
         wanted = ids[start : start + size]
         yield wanted, index.codes(wanted).packed

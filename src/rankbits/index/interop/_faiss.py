@@ -125,8 +125,6 @@ def _inverted(faiss: Any, lists: Any) -> Iterator[Block]:
     """The lists of an IVF index one after the other; copied, since the memory is faiss's."""
     for number in range(lists.nlist):
         n = lists.list_size(number)
-        if n == 0:
-            continue
         ids, codes = lists.get_ids(number), lists.get_codes(number)
         packed = faiss.rev_swig_ptr(codes, n * lists.code_size).reshape(n, lists.code_size)
         found = faiss.rev_swig_ptr(ids, n).copy(), packed.copy()
