@@ -61,6 +61,8 @@ def _use(axes: Any, label: str, items: np.ndarray) -> None:
     edges = np.append(ranks, len(items) + 1)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda number, _: f"{number:,.0f}")  # no mathematics in text
     colour = COLOURS["relevant"]
     axes.stairs(items[ranks - 1], edges, baseline=0.5, fill=True, color=COLOURS["range"])
     axes.stairs(items[ranks - 1], edges, baseline=0.5, color=colour, linewidth=1.3)
