@@ -9,7 +9,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint pytest bench sanitize fuzz docs format clean
+.PHONY: demo test lint pytest bench sanitize kill fuzz docs format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -40,6 +40,10 @@ $(VENV)-sanitize/.installed: pyproject.toml CMakeLists.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)-sanitize
 	$(VENV)-sanitize/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' -C cmake.define.RANKBITS_SANITIZE=ON
 	touch $@
+
+# Kills a process that writes to a collection, at every call that changes a file and at random, and looks at what is left.
+kill: $(INSTALLED)
+	$(BIN)/python tests/index/killing.py --every 1 --scripts 3 --random 1000 --seed $$(date +%s)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/fuzz/fuzz_loaders.py --seconds 120 --seed $$(date +%s)

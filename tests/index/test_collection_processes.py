@@ -155,7 +155,7 @@ def test_where_nothing_can_be_written_a_collection_is_read(tmp_path, rng):
         collection.add(random_codes(rng, 10, 12))
     source = """
 import os, sys
-from rankbits.index import HammingIndex
+from rankbits.index import Collection, HammingIndex  # all of it, while it can be read
 os.setgid(65534), os.setuid(65534)
 print(len(HammingIndex.load(sys.argv[1])))
 """

@@ -223,9 +223,7 @@ class HammingIndex:
         Without it, "auto" scans until the time of its scans pays for trying something else.
         """
         queries = _inputs.codes_of("codes", codes, self.n_bits).packed
-        wanted = Wanted(
-            _inputs.how_many(k), self.n_bits, False, self._threads(n_threads)
-        )
+        wanted = Wanted(_inputs.how_many(k), self.n_bits, False, self._threads(n_threads))
         for part in self._parts if len(queries) else ():
             engine = self._engine(part, wanted)
             if isinstance(engine, Auto):
