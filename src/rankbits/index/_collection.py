@@ -15,7 +15,8 @@ import numpy as np
 
 from rankbits.errors import InputError
 from rankbits.index import _changes, _inputs
-from rankbits.index._hamming import Codes, HammingIndex
+from rankbits.index._hamming import HammingIndex
+from rankbits.index._holding import Codes
 from rankbits.index._reading import Reading
 from rankbits.index._state import State
 from rankbits.index._store import Store

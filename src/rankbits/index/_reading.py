@@ -13,7 +13,8 @@ import numpy as np
 from rankbits.codes import BinaryCodes
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import _audit, _copies, _inputs
-from rankbits.index._hamming import Codes, HammingIndex
+from rankbits.index._hamming import HammingIndex
+from rankbits.index._holding import Codes
 from rankbits.index._results import Ragged
 from rankbits.index._state import State
 from rankbits.index._store import Store

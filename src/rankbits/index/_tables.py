@@ -9,7 +9,8 @@ from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import _inputs
-from rankbits.index._hamming import Codes, HammingIndex
+from rankbits.index._hamming import HammingIndex
+from rankbits.index._holding import Codes
 from rankbits.index._results import Ragged, _cut, combined, table, unique
 
 
