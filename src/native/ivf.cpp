@@ -5,6 +5,8 @@
 namespace rankbits {
 namespace {
 
+constexpr size_t ASKED = 8192;  // bytes of a list: more would push out what is needed now
+
 // Items of one list, offered under their own rows.
 void offer_list(const Lists& lists, size_t list, OneQuery& query, const uint64_t* allowed, Nearest& nearest) {
     query.scan(lists.items, static_cast<size_t>(lists.starts[list]), static_cast<size_t>(lists.starts[list + 1]), nearest,
@@ -14,23 +16,37 @@ void offer_list(const Lists& lists, size_t list, OneQuery& query, const uint64_t
                });
 }
 
+// Asks for the beginning of a list while another is gone over.
+void ask_for(const Lists& lists, size_t list) {
+    const size_t bytes = lists.items.width * GROUP;
+    const uint8_t* first = lists.items.data + static_cast<size_t>(lists.starts[list]) * bytes;
+    const size_t size = static_cast<size_t>(lists.starts[list + 1] - lists.starts[list]) * bytes;
+    for (size_t at = 0; at < std::min(size, ASKED); at += 64) __builtin_prefetch(first + at, 0, 2);
+}
+
 }  // namespace
 
 bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes,
                   std::vector<Found>* results, Workers& workers) {
     std::atomic<size_t> next{0};
     const size_t n_bits = lists.items.n_bits;
+    const int far = static_cast<int>(n_bits);
     return workers.run([&](size_t w) {
         OneQuery query(lists.items.width);
+        Nearest near_lists, nearest;
         for (size_t q; (q = next++) < n_queries;) {
             if (workers.stopped(w)) return;
             query.set(queries + q * lists.items.width);
-            Nearest near_lists({n_probes, static_cast<int>(n_bits), false}, static_cast<int>(n_bits), n_bits);
+            near_lists.begin({n_probes, far, false}, far, n_bits);
             query.scan(lists.centres, 0, lists.centres.n_groups(), near_lists, [&](size_t centre, uint32_t distance) {
                 if (centre < lists.centres.n) near_lists.offer(static_cast<uint32_t>(centre), distance);
             });
-            Nearest nearest({wanted.k, wanted.radius, true}, static_cast<int>(n_bits), n_bits);
-            for (const Found& list : near_lists.finish(true)) offer_list(lists, list.row, query, allowed, nearest);
+            nearest.begin({wanted.k, wanted.radius, true}, far, n_bits);  // rows come in any order: ties are kept until the end
+            const std::vector<Found> chosen = near_lists.finish(true);
+            for (size_t i = 0; i < chosen.size(); ++i) {
+                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1].row);
+                offer_list(lists, chosen[i].row, query, allowed, nearest);
+            }
             results[q] = nearest.finish(false);
             if (wanted.k > 0 && !wanted.is_complete && results[q].size() > wanted.k) results[q].resize(wanted.k);
         }

@@ -25,9 +25,15 @@ struct Wanted {
 class Nearest {
 public:
     Nearest() = default;
-    Nearest(const Wanted& wanted, int guess, size_t n_bits) : wanted_(wanted), counts_(n_bits + 1, 0) {
-        most_ = std::min({wanted.radius, guess, static_cast<int>(n_bits)});
-        limit_ = most_;
+    Nearest(const Wanted& wanted, int guess, size_t n_bits) { begin(wanted, guess, n_bits); }
+
+    // Another query, in the same memory.
+    void begin(const Wanted& wanted, int guess, size_t n_bits) {
+        wanted_ = wanted;
+        most_ = limit_ = std::min({wanted.radius, guess, static_cast<int>(n_bits)});
+        total_ = 0;
+        counts_.assign(n_bits + 1, 0);
+        found_.clear();
     }
 
     // The largest distance at which a further item is kept.
@@ -51,27 +57,29 @@ public:
         for (const Found& found : later.found_) offer(found.row, found.distance);
     }
 
-    // In order of (distance, row). Rows that were offered in order are put in order of distance only.
+    // In order of (distance, row). Rows that were offered in order need only be put in order of distance.
     std::vector<Found> finish(bool is_in_order) {
-        std::vector<size_t> starts(counts_.size() + 1, 0);
-        for (const Found& found : found_) starts[found.distance + 1] += static_cast<int>(found.distance) <= most_;
-        for (size_t d = 0; d < counts_.size(); ++d) starts[d + 1] += starts[d];
-        std::vector<Found> sorted(starts.back());
-        std::vector<size_t> next(starts.begin(), starts.end() - 1);
-        for (const Found& found : found_) {
-            if (static_cast<int>(found.distance) <= most_) sorted[next[found.distance]++] = found;
+        std::erase_if(found_, [&](const Found& found) { return static_cast<int>(found.distance) > most_; });
+        std::vector<Found> sorted;
+        if (found_.size() <= FEW || !is_in_order) {
+            const auto before = [](const Found& a, const Found& b) { return a.distance != b.distance ? a.distance < b.distance : a.row < b.row; };
+            std::sort(found_.begin(), found_.end(), before);
+            const bool is_cut = wanted_.k > 0 && !wanted_.is_complete && found_.size() > wanted_.k;
+            sorted.assign(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(is_cut ? wanted_.k : found_.size()));
+            return sorted;
         }
-        if (!is_in_order) {
-            const auto by_row = [](const Found& a, const Found& b) { return a.row < b.row; };
-            for (size_t d = 0; d < counts_.size(); ++d) {
-                std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(starts[d]), sorted.begin() + static_cast<std::ptrdiff_t>(starts[d + 1]), by_row);
-            }
-        }
+        std::vector<size_t> next(counts_.size() + 1, 0);
+        for (const Found& found : found_) ++next[found.distance + 1];
+        for (size_t d = 0; d < counts_.size(); ++d) next[d + 1] += next[d];
+        sorted.resize(found_.size());
+        for (const Found& found : found_) sorted[next[found.distance]++] = found;
         if (wanted_.k > 0 && !wanted_.is_complete && sorted.size() > wanted_.k) sorted.resize(wanted_.k);
         return sorted;
     }
 
 private:
+    static constexpr size_t FEW = 64;  // items that a plain sort orders faster than counting does
+
     // Drops what is out of reach by now.
     void compact() {
         std::erase_if(found_, [&](const Found& found) { return static_cast<int>(found.distance) > most_; });
