@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,23 @@ _BUILD_SECONDS = 5e-8  # of tables, for a byte of codes
 _PROMISE = 0.1  # of the time to build that tables must have promised to save
 _SKEW = 3.0  # buckets near a query are fuller than others; rather too high than too low
 Job = tuple[int, int, int]
+
+
+class Asked(NamedTuple):
+    """One search: packed queries, words of what may be found, and how items are wanted."""
+
+    queries: np.ndarray
+    allowed: np.ndarray
+    wanted: Wanted
+
+    def job(self) -> Job:
+        """What it has in common with searches that are alike."""
+        reach = self.wanted.k.bit_length() if self.wanted.k else -1 - self.wanted.radius
+        return reach, min(len(self.queries).bit_length(), 5), int(len(self.allowed) > 0)
+
+    def some(self, rows: np.ndarray) -> "Asked":
+        """The same of some of the queries."""
+        return self._replace(queries=self.queries[rows])
 
 
 @dataclass
@@ -66,39 +84,38 @@ class Auto:
         """Exact, by whichever is faster for such a job."""
         if len(self._segment) < _MIN_ITEMS:
             return self._scan.search(queries, allowed, wanted)
-        record = self._records.setdefault(_job_of(queries, allowed, wanted), Record())
-        tables = self._mih
+        asked, tables = Asked(queries, allowed, wanted), self._mih
+        record = self._records.setdefault(asked.job(), Record())
         if tables is not None and not record.prefers_tables():
-            self._try(tables, queries, allowed, wanted, record)
+            self._try(tables, asked, record)
         if tables is not None and record.prefers_tables():
-            return self._by_tables(tables, queries, allowed, wanted, record)
-        return self._by_scan(queries, allowed, wanted, record)
+            return self._by_tables(tables, asked, record)
+        return self._by_scan(asked, record)
 
     def tune(self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted) -> None:
         """Build tables if memory allows, and measure both ways on these queries."""
-        record = self._records.setdefault(_job_of(queries, allowed, wanted), Record())
-        self._by_scan(queries, allowed, wanted, record)
+        asked = Asked(queries, allowed, wanted)
+        record = self._records.setdefault(asked.job(), Record())
+        self._by_scan(asked, record)
         self.wait()
         if self._mih is None and self._may_build():
             self._mih = _mih.build(self._segment, wanted.n_threads)
         if self._mih is not None:
-            self._attempt(self._mih, queries, allowed, wanted, record)
+            self._attempt(self._mih, asked, record)
 
     def wait(self) -> None:
         """Until tables that are being built are there."""
         if self._builder is not None:
             self._builder.join()
 
-    def _by_scan(
-        self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted, record: Record
-    ) -> Ragged:
+    def _by_scan(self, asked: Asked, record: Record) -> Ragged:
         start = time.perf_counter()
-        found = self._scan.search(queries, allowed, wanted)
+        found = self._scan.search(*asked)
         taken = time.perf_counter() - start
-        record.scan = _smoothed(record.scan, taken / len(queries))
+        record.scan = _smoothed(record.scan, taken / len(asked.queries))
         self._credit += _SHARE * taken
-        if self._builder is None and self._mih is None and len(allowed) == 0:
-            self._consider(found, wanted, taken)
+        if self._builder is None and self._mih is None and len(asked.allowed) == 0:
+            self._consider(found, asked.wanted, taken)
         return found
 
     def _consider(self, found: Ragged, wanted: Wanted, taken: float) -> None:
@@ -116,80 +133,55 @@ class Auto:
         with suppress(MemoryError):  # then scans go on
             self._mih = _mih.build(self._segment, 1)
 
-    def _by_tables(
-        self,
-        tables: _mih.Mih,
-        queries: np.ndarray,
-        allowed: np.ndarray,
-        wanted: Wanted,
-        record: Record,
-    ) -> Ragged:
+    def _by_tables(self, tables: _mih.Mih, asked: Asked, record: Record) -> Ragged:
         """Chunk by chunk, as long as tables stay faster; what is given up or left is scanned."""
-        parts, left, start, step = [], [], 0, max(_CHUNK, len(queries) // 32)
-        while start < len(queries) and record.prefers_tables():
-            chunk = np.arange(start, min(start + step, len(queries)))
-            found, unfinished = self._attempt(tables, queries[chunk], allowed, wanted, record)
+        n = len(asked.queries)
+        parts, left, start, step = [], [], 0, max(_CHUNK, n // 32)
+        while start < n and record.prefers_tables():
+            chunk = np.arange(start, min(start + step, n))
+            found, unfinished = self._attempt(tables, asked.some(chunk), record)
             parts.append((chunk, found))
             left.append(chunk[unfinished])
             start += step
-        rest = np.concatenate([*left, np.arange(start, len(queries))])
+        rest = np.concatenate([*left, np.arange(start, n)])
         if len(rest):
-            parts.append((rest, self._by_scan(queries[rest], allowed, wanted, record)))
-        return _gathered(parts, len(queries))
+            parts.append((rest, self._by_scan(asked.some(rest), record)))
+        return _gathered(parts, n)
 
-    def _attempt(
-        self,
-        tables: _mih.Mih,
-        queries: np.ndarray,
-        allowed: np.ndarray,
-        wanted: Wanted,
-        record: Record,
-    ) -> tuple[Ragged, np.ndarray]:
+    def _attempt(self, tables: _mih.Mih, asked: Asked, record: Record) -> tuple[Ragged, np.ndarray]:
         """Tables with the budget of a scan; a query given up is charged the scan it needs."""
-        scan = record.scan or 0.0
-        budget = max(1, int(scan * wanted.n_threads / self._unit))
+        scan, n_threads = record.scan or 0.0, asked.wanted.n_threads
         start = time.perf_counter()
-        attempt = tables.attempt(queries, allowed, wanted, budget)
+        attempt = tables.attempt(*asked, budget=max(1, int(scan * n_threads / self._unit)))
         taken = time.perf_counter() - start
         if attempt.cost:
-            self._unit = _smoothed(self._unit, taken * wanted.n_threads / attempt.cost)
+            self._unit = _smoothed(self._unit, taken * n_threads / attempt.cost)
         unfinished = ~attempt.is_finished
-        charged = taken / len(queries) + float(unfinished.mean()) * scan
+        charged = taken / len(asked.queries) + float(unfinished.mean()) * scan
         record.tables = _smoothed(record.tables, charged)
         return attempt.found, unfinished
 
-    def _try(
-        self,
-        tables: _mih.Mih,
-        queries: np.ndarray,
-        allowed: np.ndarray,
-        wanted: Wanted,
-        record: Record,
-    ) -> None:
+    def _try(self, tables: _mih.Mih, asked: Asked, record: Record) -> None:
         """Measure tables on as many queries as the credit pays for, if it pays for any.
 
         The credit counts what a scan of this call would earn. Trials that fail become rarer.
         """
         if record.scan is None:
             return
-        spare = self._credit + _SHARE * record.scan * len(queries)
-        n_tried = int(min(spare / (record.scan * 2**record.n_trials), max(1, len(queries) / 50)))
+        n = len(asked.queries)
+        spare = self._credit + _SHARE * record.scan * n
+        n_tried = int(min(spare / (record.scan * 2**record.n_trials), max(1, n / 50)))
         if n_tried < 1:
             return
         start = time.perf_counter()
-        chosen = np.random.default_rng(record.n_trials).permutation(len(queries))[:n_tried]
+        chosen = np.random.default_rng(record.n_trials).permutation(n)[:n_tried]
         record.tables = None
-        self._attempt(tables, queries[chosen], allowed, wanted, record)
+        self._attempt(tables, asked.some(chosen), record)
         record.n_trials += 1
         self._credit -= time.perf_counter() - start
 
     def _may_build(self) -> bool:
         return _mih.bytes_needed(self._segment) <= _mih.memory_limit()
-
-
-def _job_of(queries: np.ndarray, allowed: np.ndarray, wanted: Wanted) -> Job:
-    reach = wanted.k.bit_length() if wanted.k else -1 - wanted.radius
-    return reach, min(len(queries).bit_length(), 5), int(len(allowed) > 0)
 
 
 def _smoothed(before: float | None, now: float) -> float:
