@@ -31,7 +31,7 @@ inline void distances_of(const uint8_t* planes, size_t width, const uint8_t* que
         const size_t to = from + 31 < width ? from + 31 : width;
         uint64_t sums[8] = {};
         for (size_t k = from; k < to; ++k) {
-            const uint64_t wanted = 0x0101010101010101 * query[k];
+            const uint64_t wanted = uint64_t{0x0101010101010101} * query[k];
             for (size_t w = 0; w < 8; ++w) {
                 uint64_t word;
                 std::memcpy(&word, planes + k * GROUP + 8 * w, 8);
