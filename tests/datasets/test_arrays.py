@@ -211,3 +211,9 @@ def test_a_missing_file_a_folder_an_unknown_kind_and_a_needless_key_are_refused(
             load_array(tmp_path / path, key)
     with pytest.raises(InputError, match=r"there is no"):
         load_columns(tmp_path / "absent.parquet")
+
+
+def test_names_of_arrays_are_told_in_one_line_whatever_they_hold(tmp_path):
+    np.savez(tmp_path / "two.npz", **{"a\nb": np.zeros(2), "c": np.ones(2)})
+    with pytest.raises(InputError, match=r"holds several arrays.*: 'a\\nb', c$"):
+        load_array(tmp_path / "two.npz")

@@ -47,7 +47,8 @@ def read_safetensors(path: str, key: str | None) -> np.ndarray:
 
 def pick_key(path: str, key: str | None, known: Sequence[str]) -> str:
     """The key asked for, or the only one there is."""
-    names = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    shown = [name if name.isprintable() else repr(name) for name in known[:20]]
+    names = ", ".join(shown) + (", ..." if len(known) > 20 else "")
     if not known:
         raise FileFormatError(f"{path} holds no array at all")
     if key is None and len(known) > 1:
