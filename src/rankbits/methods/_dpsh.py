@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from rankbits import _check
 from rankbits.methods._deep.batches import Batch
+from rankbits.methods._deep.dispersion import counted
 from rankbits.methods._gradient import GradientHasher
 from rankbits.methods._supervision import Supervision
 
@@ -38,14 +39,8 @@ class Pairs:
 def pairs_of(logits: Tensor, batch: Batch) -> Pairs:
     """Who is paired with whom, who is similar, and which pairs count."""
     similar = (batch.levels != 0).to(logits.dtype)
-    counted = torch.ones_like(similar)
-    if batch.gallery is None:
-        counted.fill_diagonal_(0)
-        return Pairs(logits, similar, counted)
-    if batch.own is not None:
-        known = torch.nonzero(batch.own >= 0)[:, 0]
-        counted[known, batch.own[known]] = 0
-    return Pairs(batch.gallery, similar, counted)
+    others = logits if batch.gallery is None else batch.gallery
+    return Pairs(others, similar, counted(logits, batch.gallery, batch.own))
 
 
 def pairwise_loss(theta: Tensor, similar: Tensor, weights: Tensor) -> Tensor:
