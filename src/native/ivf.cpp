@@ -37,18 +37,17 @@ bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, 
         for (size_t q; (q = next++) < n_queries;) {
             if (workers.stopped(w)) return;
             query.set(queries + q * lists.items.width);
-            near_lists.begin({n_probes, far, false}, far, n_bits);
+            near_lists.begin({n_probes, far, false}, far, n_bits, Rows::ascending);
             query.scan(lists.centres, 0, lists.centres.n_groups(), near_lists, [&](size_t centre, uint32_t distance) {
                 if (centre < lists.centres.n) near_lists.offer(static_cast<uint32_t>(centre), distance);
             });
-            nearest.begin({wanted.k, wanted.radius, true}, far, n_bits);  // rows come in any order: ties are kept until the end
-            const std::vector<Found> chosen = near_lists.finish(true);
+            nearest.begin(wanted, far, n_bits, Rows::any);
+            const std::vector<Found> chosen = near_lists.finish();
             for (size_t i = 0; i < chosen.size(); ++i) {
                 if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1].row);
                 offer_list(lists, chosen[i].row, query, allowed, nearest);
             }
-            results[q] = nearest.finish(false);
-            if (wanted.k > 0 && !wanted.is_complete && results[q].size() > wanted.k) results[q].resize(wanted.k);
+            results[q] = nearest.finish();
         }
     });
 }

@@ -86,12 +86,10 @@ bool Mih::search(const uint8_t* queries, size_t n_queries, size_t n_bits, const 
             if (workers.stopped(w)) return;
             uint64_t query[MAX_WORDS + 1] = {}, mine = 0;
             load_words(queries + q * tables_.width, tables_.width, query);
-            Nearest nearest({wanted.k, wanted.radius, true}, static_cast<int>(n_bits), n_bits);
+            Nearest nearest(wanted, static_cast<int>(n_bits), n_bits, Rows::any);
             is_finished[q] = run(tables_, query, allowed, budget, nearest, mine, [&] { return workers.stopped(w); });
             total += mine;
-            if (!is_finished[q]) continue;
-            results[q] = nearest.finish(false);
-            if (wanted.k > 0 && !wanted.is_complete && results[q].size() > wanted.k) results[q].resize(wanted.k);
+            if (is_finished[q]) results[q] = nearest.finish();
         }
     });
     *cost = total;

@@ -26,7 +26,7 @@ struct MihTables {
 };
 
 // Shows nearest what may be near; false if it was given up because it would cost more than budget. Words of allowed are null where all
-// items may be found. nearest is to keep ties: rows come in any order.
+// items may be found. Rows come in any order.
 // is_stopped is asked between buckets.
 using LookUp = bool (*)(const MihTables& tables, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest,
                         uint64_t& cost, const std::function<bool()>& is_stopped);

@@ -20,16 +20,19 @@ struct Wanted {
     bool is_complete;
 };
 
+enum class Rows { ascending, any };  // the order in which items are offered
+
 // Items of one query. With rows offered in ascending order, an item as far as the k-th so far cannot matter any more unless ties are
-// wanted; whoever offers rows in another order asks for ties and cuts at the end.
+// wanted; in any other order ties are kept until the end, and cut there.
 class Nearest {
 public:
     Nearest() = default;
-    Nearest(const Wanted& wanted, int guess, size_t n_bits) { begin(wanted, guess, n_bits); }
+    Nearest(const Wanted& wanted, int guess, size_t n_bits, Rows rows = Rows::ascending) { begin(wanted, guess, n_bits, rows); }
 
     // Another query, in the same memory.
-    void begin(const Wanted& wanted, int guess, size_t n_bits) {
+    void begin(const Wanted& wanted, int guess, size_t n_bits, Rows rows) {
         wanted_ = wanted;
+        rows_ = rows;
         most_ = limit_ = std::min({wanted.radius, guess, static_cast<int>(n_bits)});
         total_ = 0;
         counts_.assign(n_bits + 1, 0);
@@ -50,35 +53,40 @@ public:
         ++total_;
         if (wanted_.k == 0 || total_ < wanted_.k) return;
         while (total_ - counts_[static_cast<size_t>(most_)] >= wanted_.k) total_ -= counts_[static_cast<size_t>(most_--)];
-        limit_ = wanted_.is_complete ? most_ : most_ - 1;
+        limit_ = wanted_.is_complete || rows_ == Rows::any ? most_ : most_ - 1;
     }
 
     void offer_all(const Nearest& later) {
         for (const Found& found : later.found_) offer(found.row, found.distance);
     }
 
-    // In order of (distance, row). Rows that were offered in order need only be put in order of distance.
-    std::vector<Found> finish(bool is_in_order) {
+    // In order of (distance, row).
+    std::vector<Found> finish() {
         std::erase_if(found_, [&](const Found& found) { return static_cast<int>(found.distance) > most_; });
-        std::vector<Found> sorted;
-        if (found_.size() <= FEW || !is_in_order) {
-            const auto before = [](const Found& a, const Found& b) { return a.distance != b.distance ? a.distance < b.distance : a.row < b.row; };
-            std::sort(found_.begin(), found_.end(), before);
-            const bool is_cut = wanted_.k > 0 && !wanted_.is_complete && found_.size() > wanted_.k;
-            sorted.assign(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(is_cut ? wanted_.k : found_.size()));
-            return sorted;
-        }
-        std::vector<size_t> next(counts_.size() + 1, 0);
-        for (const Found& found : found_) ++next[found.distance + 1];
-        for (size_t d = 0; d < counts_.size(); ++d) next[d + 1] += next[d];
-        sorted.resize(found_.size());
-        for (const Found& found : found_) sorted[next[found.distance]++] = found;
+        std::vector<Found> sorted = found_.size() <= FEW || rows_ == Rows::any ? compared() : counted();
         if (wanted_.k > 0 && !wanted_.is_complete && sorted.size() > wanted_.k) sorted.resize(wanted_.k);
         return sorted;
     }
 
 private:
     static constexpr size_t FEW = 64;  // items that a plain sort orders faster than counting does
+
+    std::vector<Found> compared() const {
+        std::vector<Found> sorted(found_);
+        std::sort(sorted.begin(), sorted.end(),
+                  [](const Found& a, const Found& b) { return a.distance != b.distance ? a.distance < b.distance : a.row < b.row; });
+        return sorted;
+    }
+
+    // Rows are in order already, so that places by distance are enough.
+    std::vector<Found> counted() const {
+        std::vector<size_t> next(counts_.size() + 1, 0);
+        for (const Found& found : found_) ++next[found.distance + 1];
+        for (size_t d = 0; d < counts_.size(); ++d) next[d + 1] += next[d];
+        std::vector<Found> sorted(found_.size());
+        for (const Found& found : found_) sorted[next[found.distance]++] = found;
+        return sorted;
+    }
 
     // Drops what is out of reach by now.
     void compact() {
@@ -87,6 +95,7 @@ private:
     }
 
     Wanted wanted_{};
+    Rows rows_ = Rows::ascending;
     int most_ = -1, limit_ = -1;  // the largest distance of an item that is kept; that at which one is still taken
     size_t total_ = 0, capacity_ = 512;
     std::vector<uint32_t> counts_;  // items taken, by distance

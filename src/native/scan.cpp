@@ -205,13 +205,13 @@ bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const 
     for (size_t q = 0; q < n_queries; ++q) codes[q] = queries + q * planes.width;
     const bool is_sampled = wanted.k > 0 && planes.n > 4 * SAMPLE_GROUPS * GROUP;
     if (!is_sampled) {
-        return scan_round(planes, codes, wanted, nullptr, workers, [&](size_t q, Nearest& nearest) { results[q] = nearest.finish(true); });
+        return scan_round(planes, codes, wanted, nullptr, workers, [&](size_t q, Nearest& nearest) { results[q] = nearest.finish(); });
     }
     const Sample sample(planes);
     std::vector<uint8_t> is_short(n_queries, 0);  // where the guess was too near
     const bool is_finished = scan_round(planes, codes, wanted, &sample, workers, [&](size_t q, Nearest& nearest) {
         is_short[q] = nearest.size() < std::min(wanted.k, sample.n_allowed);
-        if (!is_short[q]) results[q] = nearest.finish(true);
+        if (!is_short[q]) results[q] = nearest.finish();
     });
     std::vector<size_t> again;
     for (size_t q = 0; q < n_queries; ++q) {
@@ -220,7 +220,7 @@ bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const 
     if (!is_finished || again.empty()) return is_finished;
     std::vector<const uint8_t*> their_codes;
     for (const size_t q : again) their_codes.push_back(codes[q]);
-    return scan_round(planes, their_codes, wanted, nullptr, workers, [&](size_t i, Nearest& nearest) { results[again[i]] = nearest.finish(true); });
+    return scan_round(planes, their_codes, wanted, nullptr, workers, [&](size_t i, Nearest& nearest) { results[again[i]] = nearest.finish(); });
 }
 
 }  // namespace rankbits

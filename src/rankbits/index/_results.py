@@ -61,7 +61,7 @@ def combined(
     order = np.lexsort((ids, distances, queries))
     counts = np.sum([part.counts for part in parts], axis=0)
     whole = Ragged(_offsets(counts), distances[order], ids[order])
-    return whole if k is None else _cut(whole, k, is_complete)
+    return whole if k is None else cut(whole, k, is_complete)
 
 
 def unique(found: Ragged) -> Ragged:
@@ -75,7 +75,7 @@ def unique(found: Ragged) -> Ragged:
     return _kept(found, kept)
 
 
-def _cut(found: Ragged, k: int, is_complete: bool) -> Ragged:
+def cut(found: Ragged, k: int, is_complete: bool) -> Ragged:
     place = np.arange(len(found.ids)) - np.repeat(found.offsets[:-1], found.counts)
     kept = place < k
     if is_complete and len(found.ids):

@@ -11,7 +11,7 @@ from rankbits.errors import InputError
 from rankbits.index import _inputs
 from rankbits.index._hamming import HammingIndex
 from rankbits.index._holding import Codes
-from rankbits.index._results import Ragged, _cut, combined, table, unique
+from rankbits.index._results import Ragged, combined, cut, table, unique
 
 
 class TablesIndex:
@@ -128,7 +128,7 @@ class TablesIndex:
         for one, queries in zip(self._tables, checked, strict=True):
             found = one.search(queries, k, ties, allowed=allowed, n_threads=n_threads)
             answers.append(found if is_complete else _ragged(*found))
-        nearest = _cut(_joined(answers), k, is_complete)
+        nearest = cut(_joined(answers), k, is_complete)
         return nearest if is_complete else table(nearest, k)
 
     def within(

@@ -1,16 +1,56 @@
-"""Arrow columns of ids and codes, as Parquet and LanceDB hold them.
+"""Arrow columns of ids and codes, as Parquet and LanceDB hold them, and the index they make.
 
 Codes are bytes of one length: fixed_size_binary, or a fixed_size_list of uint8.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.index.interop._blocks import EXTRA, Block
+from rankbits.index._hamming import HammingIndex
+from rankbits.index.interop._blocks import EXTRA, N_BITS, Block, bits_of, gathered
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns; without ids, rows are numbered from 0."""
+
+    ids: str | None
+    codes: str
+
+    def require_two(self) -> None:
+        """Refuse one name for both."""
+        if self.ids == self.codes:
+            raise InputError(f"id_column and code_column must differ, got {self.ids!r} twice")
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are read."""
+        return [name for name in (self.ids, self.codes) if name is not None]
+
+
+def index_of(
+    schema: Any,
+    read: Callable[[list[str]], Iterable[Any]],
+    columns: Columns,
+    source: str,
+    *,
+    n_bits: int | None,
+    kind: str,
+    is_file: bool = False,
+) -> HammingIndex:
+    """An index of the record batches that `read` gives of some columns of a schema."""
+    pa = pyarrow_for("reading columns")
+    width = width_of(pa, schema, columns.codes, source)
+    if columns.ids is not None:
+        require_ids(pa, schema, columns.ids, source)
+    wanted = bits_of(n_bits, width, (schema.metadata or {}).get(N_BITS.encode()), source)
+    found = blocks_of(read(columns.names), columns.ids, columns.codes, source)
+    return gathered(source, found, wanted, kind, is_file=is_file)
 
 
 def pyarrow_for(needed_for: str) -> Any:

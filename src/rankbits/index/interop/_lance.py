@@ -12,17 +12,8 @@ from rankbits import _check
 from rankbits._files import READ_ERRORS, one_line
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index._hamming import HammingIndex
-from rankbits.index.interop._arrow import blocks_of, pyarrow_for, require_ids, width_of
-from rankbits.index.interop._blocks import (
-    BLOCK,
-    EXTRA,
-    N_BITS,
-    Path,
-    Source,
-    bits_of,
-    blocks,
-    gathered,
-)
+from rankbits.index.interop._arrow import Columns, index_of, pyarrow_for
+from rankbits.index.interop._blocks import BLOCK, EXTRA, N_BITS, Path, Source, blocks
 
 
 def to_lance(
@@ -48,8 +39,7 @@ def to_lance(
     pa = pyarrow_for("to_lance")
     lancedb = _check.extra("lancedb", "to_lance", EXTRA)
     width = -(-index.n_bits // 8)
-    if id_column == code_column:
-        raise InputError(f"id_column and code_column must differ, got {id_column!r} twice")
+    Columns(id_column, code_column).require_two()
     schema = pa.schema(
         [(id_column, pa.int64()), (code_column, pa.list_(pa.uint8(), width))],
         metadata={N_BITS: str(index.n_bits)},
@@ -89,19 +79,17 @@ def from_lance(
     id_column : a column of integers; None numbers the rows from 0
     code_column : a column of fixed_size_list of uint8, or of fixed_size_binary
     """
-    pa = pyarrow_for("from_lance")
+    pyarrow_for("from_lance")
     lancedb = _check.extra("lancedb", "from_lance", EXTRA)
     source = f"the table {table!r} in {os.fspath(uri)}"
     opened = _open(lancedb, os.fspath(uri), table)
+
+    def read(names: list[str]) -> Any:
+        return opened.search().select(names).to_batches(batch_size=BLOCK)
+
+    columns = Columns(id_column, code_column)
     try:
-        width = width_of(pa, opened.schema, code_column, source)
-        if id_column is not None:
-            require_ids(pa, opened.schema, id_column, source)
-        noted = (opened.schema.metadata or {}).get(N_BITS.encode())
-        wanted = bits_of(n_bits, width, noted, source)
-        columns = [column for column in (id_column, code_column) if column is not None]
-        batches = opened.search().select(columns).to_batches(batch_size=BLOCK)
-        return gathered(source, blocks_of(batches, id_column, code_column, source), wanted, kind)
+        return index_of(opened.schema, read, columns, source, n_bits=n_bits, kind=kind)
     except InputError:
         raise
     except READ_ERRORS as error:
