@@ -49,6 +49,13 @@ def number(
     return float(value)
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False, as Python's or NumPy's bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {describe(value)}")
+    return bool(value)
+
+
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
     """One of the known words; the nearest one is suggested."""
     if isinstance(value, str) and value in known:

@@ -38,8 +38,12 @@ READ_ERRORS = (  # what the readers of .npy and .npz raise on a damaged or forei
 
 
 @contextmanager
-def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def write_atomically(
+    path: str | os.PathLike[str], *, may_replace: bool = True
+) -> Iterator[IO[bytes]]:
     """Open a file to write; it appears under `path` only if the block ends without an error.
+
+    Unless it may replace a file of that name, one that is there is a FileExistsError.
 
     >>> with write_atomically("numbers.txt") as file:  # doctest: +SKIP
     ...     file.write(b"1 2 3")
@@ -56,11 +60,28 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        if may_replace:
+            os.replace(temporary, target)
+        else:
+            _rename_new(Path(temporary), target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def _rename_new(source: Path, target: Path) -> None:
+    """Rename a file to a name that nothing has; a link is made first, which fails if one has."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: there a look must do
+        if target.exists():
+            raise FileExistsError(f"{target} exists already") from None
+        os.replace(source, target)
+        return
+    source.unlink()
 
 
 def one_line(error: BaseException) -> str:
@@ -76,8 +97,13 @@ def _umask() -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the rename itself durable."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make names of files durable: what was created, renamed or deleted in a folder."""
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Make what was written to a file durable."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -18,3 +18,7 @@ class FileFormatError(InputError):
 
 class MissingExtraError(RankbitsError, ImportError):
     """A feature that needs an optional dependency which is not installed."""
+
+
+class UnknownOutcomeError(RankbitsError):
+    """A change of a collection that may or may not have reached the disk."""

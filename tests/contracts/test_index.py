@@ -21,10 +21,11 @@ from oracles.search import (
     within,
 )
 from rankbits import _native
-from rankbits.index import HammingIndex, _engines, _planner
-from rankbits.index._engines import KINDS
+from rankbits.index import HammingIndex, engines
+from rankbits.index.engines import auto, cache
 
-EXACT = tuple(kind for kind in KINDS if kind != "ivf")
+KINDS = engines.names()
+EXACT = engines.exact_names()
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -32,9 +33,9 @@ SEEDS = st.integers(0, 2**32 - 1)
 def _engines_of_any_size():
     """Else few items are scanned whatever the kind, and the planner waits before it tries."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_engines, "_FEW", 0)
-        patch.setattr(_planner, "_MIN_ITEMS", 0)
-        patch.setattr(_planner, "_SHARE", 1000.0)
+        patch.setattr(cache, "FEW", 0)
+        patch.setattr(auto, "_MIN_ITEMS", 0)
+        patch.setattr(auto, "_SHARE", 1000.0)
         yield
 
 
@@ -51,7 +52,7 @@ def check_all_searches(index, model, queries, ks, radii, allowed=None, as_mask=N
         options = {"allowed": filter_, "n_threads": n_threads}
         for k in ks:
             found = index.search(queries, k, **options)
-            assert found[0].shape == (len(queries), k)
+            assert found[0].shape == (len(queries), min(k, len(index)))
             assert pairs_of_table(found) == nearest(ranked, k)
             ties = index.search(queries, k, ties="complete", **options)
             assert pairs_of_ragged(ties) == nearest_with_ties(ranked, k)

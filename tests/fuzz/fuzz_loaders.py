@@ -28,7 +28,7 @@ from rankbits import BinaryCodes, TieHistogram, datasets, methods
 from rankbits.datasets._cifar import read_batch
 from rankbits.errors import InputError
 from rankbits.evaluate import load_per_query
-from rankbits.index import HammingIndex, interop
+from rankbits.index import Collection, HammingIndex, interop
 
 SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json", "seg", "sqlite")
 
@@ -136,9 +136,13 @@ def corpus(folder):
     model = methods.get("lsh", n_bits=5, random_state=0).fit(rng.standard_normal((8, 6)))
     model.save(folder / "model")
     kinds += [(file.suffix[1:], file.read_bytes()) for file in (folder / "model").iterdir()]
-    index = HammingIndex(20)
-    index.add(BinaryCodes.from_bits(bits), [3, 5, 8, 13, 21, 34, 55, 89, 144])
-    index.save(folder / "index")
+    ids = [3, 5, 8, 13, 21, 34, 55, 89, 144]
+    with Collection.create(folder / "index", 20) as collection:
+        collection.add(BinaryCodes.from_bits(bits), ids)
+        collection.seal()
+        collection.remove([5])
+        collection.add(BinaryCodes.from_bits(bits[:2]), [5, 6])
+    index = HammingIndex.load(folder / "index", mmap=False)
     kinds.append(("seg", _segment(folder / "index").read_bytes()))
     kinds.append(("sqlite", (folder / "index" / "collection.sqlite").read_bytes()))
     for suffix, write in (("npz", interop.to_npz), ("parquet", interop.to_parquet)):

@@ -24,7 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from rankbits.errors import InputError
-from rankbits.index import Collection, HammingIndex, _changes, _state
+from rankbits.index import Collection, HammingIndex
+from rankbits.index.disk import building
+from rankbits.index.store import changes
 
 N_BITS = 20
 N_OPERATIONS = 24
@@ -209,7 +211,7 @@ def main():
             raise SystemExit(
                 subprocess.run([sys.executable, *sys.argv], env=environment).returncode
             )
-        _changes.SEAL_AT, _state.BATCH = 40, 8
+        building.SEAL_AT, changes.SMALL = 40, 8
         report = {"kills_at_calls": 0, "calls": 0, "kills_at_random": options.random}
         for seed in range(options.seed, options.seed + options.scripts if options.every else 0):
             n_kills, n_calls = kill_at_every_call(Path(base), options.every, seed)

@@ -12,7 +12,7 @@ from oracles.search import (
     pairs_of_table,
 )
 from rankbits.index import Ragged
-from rankbits.index._results import combined, nothing, table, unique
+from rankbits.index.results import combined, gathered, nothing, table, unique
 
 # Three queries, each with items {id: distance}; of few distances, so that many tie. Sets of any
 # size are mostly small when drawn, so one query has no fewer than twelve items.
@@ -113,3 +113,12 @@ def test_counts_and_queries_say_whose_each_item_is():
     found = ragged([[(0, 4), (1, 2)], [], [(3, 3)]])
     assert found.counts.tolist() == [2, 0, 1]
     assert found.queries().tolist() == [0, 0, 2]
+
+
+def test_answers_to_some_of_the_queries_are_gathered_and_the_last_one_counts():
+    first = Ragged(np.array([0, 0, 2]), np.array([1, 2]), np.array([10, 11]))
+    second = Ragged(np.array([0, 1]), np.array([5]), np.array([12]))
+    whole = gathered([(np.array([1, 0]), first), (np.array([1]), second)], 2)
+    assert whole.offsets.tolist() == [0, 2, 3]
+    assert whole.ids.tolist() == [10, 11, 12]
+    assert whole.distances.tolist() == [1, 2, 5]

@@ -121,7 +121,7 @@ def test_it_counts_and_returns_its_items(rng):
     tables = packed(rng.integers(0, 2, (2, 10, 9)))
     index = TablesIndex(9, 2, kind="scan")
     assert len(index) == 0
-    assert index.search([codes[:1] for codes in tables], 2)[1].tolist() == [[-1, -1]]
+    assert index.search([codes[:1] for codes in tables], 2)[1].shape == (1, 0)
     index.add(tables)
     assert (len(index), index.n_bits, index.n_tables) == (10, 9, 2)
     assert (3 in index, 10 in index) == (True, False)
@@ -143,7 +143,7 @@ REFUSED = {
     "a number": (lambda index: index.search(5, 1), "each of 2 tables, got int 5"),
     "other sizes": (lambda index: index.add([bits(2), bits(3)]), r"got \[2, 3\]"),
     "other bits": (lambda index: index.add([bits(2), bits(2, 9)]), r"codes\[1\] must have 8 bits"),
-    "id there": (lambda index: index.add([bits(1), bits(1)], [0]), "0 is there already"),
+    "id there": (lambda index: index.add([bits(1), bits(1)], [0]), "0 exists already"),
     "few ids": (lambda index: index.upsert([bits(1), bits(1)], [5, 6]), "2 ids for 1 codes"),
     "no such id": (lambda index: index.remove([0, 9]), "9 is not"),
     "k": (lambda index: index.search([bits(1), bits(1)], 0), "k must be"),

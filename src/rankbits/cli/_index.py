@@ -22,18 +22,14 @@ from rankbits.cli._inputs import (
 )
 from rankbits.cli._output import print_json
 from rankbits.datasets import load_array, load_codes
-from rankbits.index import Collection
+from rankbits.index import Collection, engines
 
 _DEFAULT_K = 10
 
 
-class Kind(StrEnum):
-    """How to search."""
-
-    auto = "auto"
-    scan = "scan"
-    mih = "mih"
-    ivf = "ivf"
+Kind = StrEnum("Kind", {name: name for name in engines.names()})  # type: ignore[misc]
+_KINDS = "; ".join(f"{name} {engines.get(name).summary}" for name in engines.names())
+_INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
 
 
 class Ties(StrEnum):
@@ -73,17 +69,18 @@ def build(
     started = time.monotonic()
     with input_errors_exit_1():
         files.require_target(out, may_replace=replace)
-        inputs = [load_codes(path, bits, form) for path in codes]
-        files.require_one_length(codes, inputs)
-        wanted = files.ids_of(ids, inputs)
+        code_sets = [load_codes(path, bits, form) for path in codes]
+        files.require_one_length(codes, code_sets)
+        item_ids = files.ids_of(ids, code_sets)
         parent, name = os.path.split(os.path.abspath(out))
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=parent) as work:
-            target = os.path.join(work, "growing")
-            with Collection.create(target, inputs[0].n_bits) as fresh:
-                files.in_blocks(fresh.add, inputs, wanted)
-                files.save(fresh.index(), out, work)
+            growing = os.path.join(work, "growing")
+            with Collection.create(growing, code_sets[0].n_bits) as fresh:
+                files.in_blocks(fresh.add, code_sets, item_ids)
+                fresh.compact()
                 n_items = len(fresh)
-    _print(started, index=out, bits=inputs[0].n_bits, added=n_items, items=n_items)
+            files.put_in_place(growing, out)
+    _print(started, index=out, bits=code_sets[0].n_bits, added=n_items, items=n_items)
 
 
 @index.command()
@@ -101,12 +98,12 @@ def add(
         raise typer.BadParameter("--upsert must come with --ids, which say what to replace")
     started = time.monotonic()
     with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
-        inputs = [load_codes(path, collection.n_bits, form) for path in codes]
-        wanted = files.ids_of(ids, inputs)
+        code_sets = [load_codes(path, collection.n_bits, form) for path in codes]
+        item_ids = files.ids_of(ids, code_sets)
         if not upsert:
-            files.require_new(collection, wanted)
-        files.in_blocks(collection.upsert if upsert else collection.add, inputs, wanted)
-        n_added, n_items, n_bits = sum(map(len, inputs)), len(collection), collection.n_bits
+            files.require_new(collection, item_ids)
+        files.in_blocks(collection.upsert if upsert else collection.add, code_sets, item_ids)
+        n_added, n_items, n_bits = sum(map(len, code_sets)), len(collection), collection.n_bits
     _print(started, index=folder, bits=n_bits, added=n_added, items=n_items)
 
 
@@ -141,7 +138,13 @@ def search(
         str | None, typer.Option("--allowed", help="Ids that may be found, or a mask.")
     ] = None,
     form: FormOption = CodeForm.auto,
-    kind: Annotated[Kind, typer.Option("--kind", help="All but ivf are exact.")] = Kind.auto,
+    kind: Annotated[
+        Kind, typer.Option("--kind", help=f"{_KINDS}. All but {_INEXACT} are exact.")
+    ] = Kind("auto"),
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Option of the kind as NAME=VALUE, such as n_probes=32."),
+    ] = None,
     threads: ThreadsOption = None,
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
@@ -156,20 +159,21 @@ def search(
     started = time.monotonic()
     with input_errors_exit_1():
         files.require_archive(out)
+        options = files.options_of(option or [])
         with Collection.open(
-            folder, verify=verify, kind=kind.value, n_threads=threads
+            folder, verify=verify, kind=kind.value, n_threads=threads, **options
         ) as collection:
             state = collection.index()  # one for all blocks of queries
         codes = load_codes(queries, state.n_bits, form)
         permitted = None if allowed is None else load_array(allowed)
         if radius is not None:
             how: dict[str, Any] = {"radius": radius}
-            found = files.found(state.within, codes, allowed=permitted, **how)
+            answer = files.searched(state.within, codes, allowed=permitted, **how)
         else:
             how = {"k": k or _DEFAULT_K, "ties": ties.value}
-            found = files.found(state.search, codes, allowed=permitted, **how)
-        files.write_archive(found, out)
-    result = files.lists(found) if out is None else {"out": out}
+            answer = files.searched(state.search, codes, allowed=permitted, **how)
+        files.write_archive(answer, out)
+    result = files.lists(answer) if out is None else {"out": out}
     _print(started, index=folder, queries=len(codes), items=len(state), **how, **result)
 
 
@@ -188,6 +192,16 @@ def check(folder: Folder) -> None:
     with input_errors_exit_1(), Collection.open(folder, verify=False) as collection:
         result = collection.check()
     _print(started, index=folder, is_whole=True, **result)
+
+
+@index.command()
+def upgrade(folder: Folder) -> None:
+    """Convert INDEX from an older format to the one of today, in one step."""
+    with input_errors_exit_1():
+        version = Collection.upgrade(folder)
+        with Collection.open(folder, verify=False) as collection:
+            result = collection.info()
+    print_json({"index": folder, "format_before": version, **result})
 
 
 def _print(started: float, **result: Any) -> None:

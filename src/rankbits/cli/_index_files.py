@@ -4,6 +4,7 @@ Codes go into a collection in blocks, queries through a search in blocks; a mapp
 never in memory as a whole.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index import Collection, HammingIndex, Ragged, _inputs
-from rankbits.index._store import Store
+from rankbits.index import Collection, HammingIndex, Ragged, disk, inputs
+from rankbits.index.results import stacked
 
 _BLOCK_CODES = 1 << 20  # added at a time
 _BLOCK_QUERIES = 1 << 12
@@ -37,36 +38,51 @@ def require_target(out: str, *, may_replace: bool) -> None:
             f"--out must be a new or empty folder, {out} holds {held[0]}; give --replace to build "
             "its index anew"
         )
-    if held:  # what `save` would say after the work
-        Store.create(Path(out), may_replace=True).close()
+    if held:
+        disk.require_target(Path(out))
 
 
-def save(index: HammingIndex, out: str, work: str) -> None:
-    """Write an index to a folder; one that is new is made in another and appears when whole."""
-    if os.path.exists(out):
-        index.save(out)
+def put_in_place(built: str, out: str) -> None:
+    """Make a collection that was built elsewhere the one in `out`, in one step."""
+    if os.path.isdir(out) and os.listdir(out):
+        HammingIndex.load(built).save(out)
         return
-    index.save(os.path.join(work, "whole"))
-    os.rename(os.path.join(work, "whole"), out)
+    os.rename(built, out)
     sync_folder(Path(out).absolute().parent)
 
 
-def require_one_length(paths: Sequence[str], inputs: Sequence[BinaryCodes]) -> None:
+def require_one_length(paths: Sequence[str], code_sets: Sequence[BinaryCodes]) -> None:
     """Refuse files of codes that do not fit together."""
-    for path, codes in zip(paths, inputs, strict=True):
-        if codes.n_bits != inputs[0].n_bits:
+    for path, codes in zip(paths, code_sets, strict=True):
+        if codes.n_bits != code_sets[0].n_bits:
             raise InputError(
-                f"CODES must have one length, {paths[0]} has {inputs[0].n_bits} bits and {path} "
+                f"CODES must have one length, {paths[0]} has {code_sets[0].n_bits} bits and {path} "
                 f"has {codes.n_bits}"
             )
 
 
-def ids_of(path: str | None, inputs: Sequence[BinaryCodes]) -> np.ndarray | None:
+def options_of(settings: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE as options of a kind; values are JSON."""
+    options = {}
+    for setting in settings:
+        name, is_given, value = setting.partition("=")
+        try:
+            options[name] = json.loads(value) if is_given else None
+        except json.JSONDecodeError:
+            is_given = ""
+        if not is_given:
+            raise InputError(
+                f"--option must be NAME=VALUE with a number or true or false, got {setting!r}"
+            )
+    return options
+
+
+def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | None:
     """Ids of all codes, each once."""
     if path is None:
         return None
     try:
-        return _inputs.ids_of(load_array(path), sum(map(len, inputs)))
+        return inputs.ids_of(load_array(path), sum(map(len, code_sets)))
     except FileFormatError:
         raise
     except InputError as error:
@@ -77,30 +93,32 @@ def require_new(collection: Collection, ids: np.ndarray | None) -> None:
     """Refuse ids before the first of several blocks is added; one block is all or nothing."""
     if ids is None or len(ids) <= _BLOCK_CODES:
         return
-    there = np.isin(ids, collection.ids)
-    if there.any():
-        raise InputError(f"ids must be new, {ids[there][0]} is there already; give --upsert")
+    is_there = np.isin(ids, collection.ids)
+    if is_there.any():
+        raise InputError(f"ids must be new, {ids[is_there][0]} exists already; give --upsert")
 
 
 def in_blocks(
-    change: Callable[..., Any], inputs: Sequence[BinaryCodes], ids: np.ndarray | None
+    change: Callable[..., Any], code_sets: Sequence[BinaryCodes], ids: np.ndarray | None
 ) -> None:
     """Add or upsert all codes, a block at a time."""
-    n_done, n = 0, sum(map(len, inputs))
+    n_done, n = 0, sum(map(len, code_sets))
     with progress_bar("adding") as progress:
-        for block in _blocks(inputs):
+        for block in _blocks(code_sets):
             change(block, None if ids is None else ids[n_done : n_done + len(block)])
             n_done += len(block)
             if progress is not None:
                 progress(n_done, n)
 
 
-def _blocks(inputs: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
+def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
     """All codes in order; as one block if they are few, so that they go in together."""
-    if sum(map(len, inputs)) <= _BLOCK_CODES:
-        yield BinaryCodes(np.concatenate([codes.packed for codes in inputs]), inputs[0].n_bits)
+    if sum(map(len, code_sets)) <= _BLOCK_CODES:
+        yield BinaryCodes(
+            np.concatenate([codes.packed for codes in code_sets]), code_sets[0].n_bits
+        )
         return
-    for codes in inputs:
+    for codes in code_sets:
         for start in range(0, len(codes), _BLOCK_CODES):
             yield codes[start : start + _BLOCK_CODES]
 
@@ -112,8 +130,8 @@ def require_archive(out: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def found(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
-    """What a search finds for all queries, in blocks: a Ragged, or a pair of tables."""
+def searched(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
+    """The answer of a search to all queries, in blocks: a Ragged, or a pair of tables."""
     parts = []
     with progress_bar("searching") as progress:
         for start in range(0, max(1, len(queries)), _BLOCK_QUERIES):
@@ -122,12 +140,7 @@ def found(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
                 progress(min(start + _BLOCK_QUERIES, len(queries)), len(queries))
     if not isinstance(parts[0], Ragged):
         return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    counts = np.concatenate([[0], *(part.counts for part in parts)])
-    return Ragged(
-        np.cumsum(counts).astype(np.int64),
-        np.concatenate([part.distances for part in parts]),
-        np.concatenate([part.ids for part in parts]),
-    )
+    return stacked(parts)
 
 
 def write_archive(result: Any, out: str | None) -> None:

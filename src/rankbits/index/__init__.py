@@ -4,23 +4,24 @@
 - `Collection`: the same on disk, changed by one process while many search it.
 - `TablesIndex`: the same for items that have a code in each of several tables.
 - `weighted_bits`, `asymmetric`, `vectors`: a finer score to put the nearest items in order.
-- `HammingNeighbors`: scikit-learn's interface to neighbours, imported at first use.
+- `HammingNeighbors`: scikit-learn's interface to neighbors, imported at first use.
+- `engines`: the kinds of search, and how to add one.
 - `interop`: to and from faiss, usearch, NumPy, Parquet, LanceDB and PostgreSQL.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankbits.index._hamming import HammingIndex
-from rankbits.index._rescore import Candidates, Rescore, asymmetric, weighted_bits
-from rankbits.index._results import Ragged
-from rankbits.index._tables import TablesIndex
-from rankbits.index._vectors import vectors
+from rankbits.index.hamming import HammingIndex
+from rankbits.index.rescoring.bits import Candidates, Rescore, asymmetric, weighted_bits
+from rankbits.index.rescoring.vectors import vectors
+from rankbits.index.results import Ragged
+from rankbits.index.tables import TablesIndex
 
 if TYPE_CHECKING:
     from rankbits.index import interop as interop
-    from rankbits.index._collection import Collection
-    from rankbits.index._neighbours import HammingNeighbors
+    from rankbits.index.collection import Collection
+    from rankbits.index.neighbors import HammingNeighbors
 
 __all__ = [
     "Candidates",
@@ -36,13 +37,13 @@ __all__ = [
 ]
 
 
-_HOMES = {"Collection": "_collection", "HammingNeighbors": "_neighbours"}
+_LAZY = {"Collection": "collection", "HammingNeighbors": "neighbors"}
 
 
 def __getattr__(name: str) -> Any:
     """Import only now what brings SQLite or scikit-learn along."""
-    if name in _HOMES:
-        return getattr(import_module(f"rankbits.index.{_HOMES[name]}"), name)
+    if name in _LAZY:
+        return getattr(import_module(f"rankbits.index.{_LAZY[name]}"), name)
     if name == "interop":
         return import_module("rankbits.index.interop")
     raise AttributeError(f"module 'rankbits.index' has no attribute {name!r}")

@@ -69,7 +69,7 @@ def test_an_empty_index_stays_empty(empty):
 
 def test_more_items_than_a_block_come_back_in_order(monkeypatch, stock):
     mine = stock(64)
-    for module in ("_blocks", "_faiss"):
+    for module in ("blocks", "faiss"):
         monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", 7)
     assert mine.is_in(from_faiss(to_faiss(mine.index)))
 

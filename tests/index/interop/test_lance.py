@@ -34,7 +34,7 @@ def test_what_lance_deletes_does_not_come_back(stock, tmp_path):
 
 def test_more_items_than_a_block_come_back(monkeypatch, stock, tmp_path):
     mine = stock(64)
-    for module in ("_blocks", "_lance"):
+    for module in ("blocks", "lance"):
         monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", 50)
     to_lance(mine.index, tmp_path, "codes")
     assert mine.is_in(from_lance(tmp_path, "codes"))

@@ -28,7 +28,7 @@ def test_a_round_trip_keeps_ids_and_codes_and_numpy_reads_the_file(stock, n_bits
 def test_more_items_than_a_block_come_back_in_order(monkeypatch, stock, tmp_path, size):
     mine = stock(64)
     assert len(mine.items) == 257
-    for module in ("_blocks", "_numpy"):
+    for module in ("blocks", "npz"):
         monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", size)
     to_npz(mine.index, tmp_path / "index.npz")
     assert mine.is_in(from_npz(tmp_path / "index.npz"))

@@ -96,10 +96,10 @@ def test_the_two_formats_of_one_item_are_what_the_manual_says(tmp_path):
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
 def test_more_items_than_a_block_come_back(monkeypatch, stock, tmp_path, binary):
     mine = stock(64)
-    for module in ("_blocks", "_copy"):
+    for module in ("blocks", "postgres_copy"):
         monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", 7)
-    monkeypatch.setattr("rankbits.index.interop._copy._CHUNK", 200)
-    monkeypatch.setattr("rankbits.index.interop._pgvector._FILE_CHUNK", 11)
+    monkeypatch.setattr("rankbits.index.interop.postgres_copy._CHUNK", 200)
+    monkeypatch.setattr("rankbits.index.interop.pgvector._FILE_CHUNK", 11)
     to_pgvector_copy(mine.index, tmp_path / "codes", binary=binary)
     assert mine.is_in(from_pgvector_copy(tmp_path / "codes"))
 
@@ -159,7 +159,7 @@ def test_text_that_is_no_index_is_refused(tmp_path, content):
 
 
 def test_the_line_at_fault_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankbits.index.interop._copy._CHUNK", 10)
+    monkeypatch.setattr("rankbits.index.interop.postgres_copy._CHUNK", 10)
     lines = [b"%d\t0101\n" % i for i in range(50)]
     lines[33] = b"33\t01x1\n"
     (tmp_path / "codes").write_bytes(b"".join(lines))
@@ -249,7 +249,7 @@ def test_ids_of_four_bytes_are_read(connection, tmp_path):
 
 
 def test_insert_statements_say_the_same(stock, connection, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankbits.index.interop._pgvector._INSERTED", 100)
+    monkeypatch.setattr("rankbits.index.interop.pgvector._INSERTED", 100)
     mine = stock(12)
     connection.execute(pgvector_schema("codes", 12, index=None))
     to_pgvector_sql(mine.index, tmp_path / "codes.sql", "codes")

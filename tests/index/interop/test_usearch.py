@@ -44,7 +44,7 @@ def test_an_empty_index_stays_empty(empty, tmp_path):
 
 def test_more_items_than_a_block_come_back(monkeypatch, stock):
     mine = stock(64)
-    for module in ("_blocks", "_usearch"):
+    for module in ("blocks", "usearch"):
         monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", 7)
     assert mine.is_in(from_usearch(to_usearch(mine.index)))
 

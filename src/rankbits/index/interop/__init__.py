@@ -11,11 +11,11 @@
 Each partner's package is imported when it is first needed: pip install 'rankbits[interop]'.
 """
 
-from rankbits.index.interop._faiss import from_faiss, to_faiss
-from rankbits.index.interop._lance import from_lance, to_lance
-from rankbits.index.interop._numpy import from_npz, to_npz
-from rankbits.index.interop._parquet import from_parquet, to_parquet
-from rankbits.index.interop._pgvector import (
+from rankbits.index.interop.faiss import from_faiss, to_faiss
+from rankbits.index.interop.lance import from_lance, to_lance
+from rankbits.index.interop.npz import from_npz, to_npz
+from rankbits.index.interop.parquet import from_parquet, to_parquet
+from rankbits.index.interop.pgvector import (
     copy_to_postgres,
     from_pgvector_copy,
     from_postgres,
@@ -25,7 +25,7 @@ from rankbits.index.interop._pgvector import (
     to_pgvector_copy,
     to_pgvector_sql,
 )
-from rankbits.index.interop._usearch import from_usearch, to_usearch
+from rankbits.index.interop.usearch import from_usearch, to_usearch
 
 __all__ = [
     "copy_to_postgres",

@@ -1,0 +1,173 @@
+"""The connection to the database of a collection, and what it takes before it trusts the file.
+
+A folder may be anyone's. So the schema must be, word for word, one that rankbits writes: no views,
+triggers or generated columns run. Whatever SQLite does for one statement is bounded.
+
+Where nothing can be written, SQLite cannot make the files that it needs beside a log. A database
+without a log is then read as it lies, and looked at anew whenever it has changed.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from rankbits._files import one_line, sync_file
+from rankbits.errors import FileFormatError, InputError
+from rankbits.index.disk import format1, layout, tables
+
+APPLICATION = 0x52424954  # "RBIT"
+_MAX_BLOB = 1 << 26  # bytes of a field: more than the codes of any part in the database
+_STEPS = 100_000  # virtual instructions of SQLite between two looks at the limit
+_MAX_LOOKS = 200
+_BUSY_SECONDS = 60.0
+_of_other_processes: list[sqlite3.Connection] = []  # closing one there would disturb its owner
+
+
+class Connection:
+    """A connection of one process to one database; it is made anew when it has to be."""
+
+    def __init__(self, folder: Path, *, is_writer: bool) -> None:
+        self._folder = folder
+        self._is_writer = is_writer
+        self._process = os.getpid()
+        self._signature: tuple[int, ...] | None = None  # of a file that is read as it lies
+        self._limit = _WorkLimit()
+        self.version = 0
+        with layout.failures(folder, "opened"):
+            self._database: sqlite3.Connection | None = self._connected()
+
+    def current(self) -> sqlite3.Connection:
+        """The connection, which sees what was committed last."""
+        if self._database is None:
+            raise InputError(f"the collection of {self._folder} is closed; open it again")
+        if os.getpid() != self._process:
+            raise InputError(
+                f"{self._folder} was opened by another process; open it again after a fork"
+            )
+        self._limit.n_looks = 0
+        if self.is_outdated():
+            self._database.close()
+            self._database = self._connected()
+        return self._database
+
+    def is_outdated(self) -> bool:
+        """Whether a database that is read as it lies has changed since it was opened."""
+        return self._signature is not None and self._signature != _signature(self._folder)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._database is not None and os.getpid() != self._process:
+            _of_other_processes.append(self._database)
+        elif self._database is not None:
+            self._database.close()
+        self._database = None
+
+    def empty_log(self) -> bool:
+        """Move all of the log into the database and cut it to nothing, on the disk; if that can be.
+
+        Frames of a commit that failed are gone then.
+        """
+        database = self.current()
+        with suppress(sqlite3.Error, OSError):
+            is_busy = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            if not is_busy:
+                log = self._folder / f"{layout.DATABASE}-wal"
+                sync_file(log)  # or its old length could come back after a power cut
+                return True
+        return False
+
+    def _connected(self) -> sqlite3.Connection:
+        address = (self._folder.absolute() / layout.DATABASE).as_uri()
+        self._signature = None
+        try:
+            return self._examined(f"{address}?mode={'rw' if self._is_writer else 'ro'}")
+        except sqlite3.OperationalError:
+            signature = _signature(self._folder)
+            if self._is_writer or signature is None:
+                raise
+            database = self._examined(f"{address}?mode=ro&immutable=1")
+            if _signature(self._folder) != signature:
+                database.close()
+                raise
+            self._signature = signature
+            return database
+
+    def _examined(self, address: str) -> sqlite3.Connection:
+        database = connect(address, self._limit)
+        try:
+            self.version = _examine(database, self._folder / layout.DATABASE)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+
+def connect(address: str, work_limit: Callable[[], bool] | None = None) -> sqlite3.Connection:
+    """A connection that trusts nothing in the file."""
+    database = sqlite3.connect(
+        address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        if work_limit is not None:
+            database.set_progress_handler(work_limit, _STEPS)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BLOB)
+        for setting in ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL"):
+            database.execute(f"PRAGMA {setting}")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+class _WorkLimit:
+    """Stops statements that take too long: an endless query of a hostile file."""
+
+    def __init__(self) -> None:
+        self.n_looks = 0
+
+    def __call__(self) -> bool:
+        self.n_looks += 1
+        return self.n_looks > _MAX_LOOKS
+
+
+def _examine(database: sqlite3.Connection, path: Path) -> int:
+    """The version of the format of a database that is one of rankbits, and nothing more."""
+    if _number(database, "PRAGMA application_id") != APPLICATION:
+        raise FileFormatError(f"{path} is no collection of rankbits")
+    version = _number(database, "PRAGMA user_version")
+    schemas = {tables.VERSION: tables.SCHEMA, format1.VERSION: format1.SCHEMA}
+    if version not in schemas:
+        raise FileFormatError(
+            f"{path} has version {version} of the format, this rankbits reads "
+            f"{' and '.join(str(known) for known in sorted(schemas))}"
+        )
+    stored = database.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100").fetchall()
+    if {_normal(*row) for row in stored} != _expected(schemas[version]):
+        raise FileFormatError(f"{path} is damaged: its tables are not those of a collection")
+    return version
+
+
+def _number(database: sqlite3.Connection, query: str) -> int:
+    return int(database.execute(query).fetchone()[0])
+
+
+def _expected(schema: tuple[str, ...]) -> set[tuple[str, str, str]]:
+    expected = {_normal("table", statement.split()[2], statement) for statement in schema}
+    return expected | {("index", "sqlite_autoindex_removed_1", "")}
+
+
+def _normal(kind: object, name: object, statement: object) -> tuple[str, str, str]:
+    return str(kind), str(name), " ".join(str(statement or "").split())
+
+
+def _signature(folder: Path) -> tuple[int, ...] | None:
+    """What changes whenever a database without a log does; None if it has a log."""
+    if os.path.lexists(folder / f"{layout.DATABASE}-wal"):
+        return None
+    try:
+        status = os.stat(folder / layout.DATABASE)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read any more: {one_line(error)}") from None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

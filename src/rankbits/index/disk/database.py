@@ -1,0 +1,299 @@
+"""The database of a collection: a state is read in one transaction and committed in another.
+
+SQLite looks after order and durability (write-ahead log, synchronous=FULL). A segment file is on
+the disk before the database names it, and is deleted after the database has let it go.
+
+A COMMIT that fails may still have reached the disk: its frames can lie in the log, where SQLite
+would find them after a crash. So nothing is deleted after a failure until the log certainly says
+something else: after the next successful commit, or after the log was emptied.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+from rankbits._files import one_line
+from rankbits.errors import FileFormatError, InputError, RankbitsError, UnknownOutcomeError
+from rankbits.index.disk import format1, layout, tables
+from rankbits.index.disk.building import build_part
+from rankbits.index.disk.connection import Connection
+from rankbits.index.disk.lock import WriterLock
+from rankbits.index.disk.segment_file import FileSegment, read_segment
+from rankbits.index.disk.tables import DamageError, PartRow
+from rankbits.index.store.part import Part
+from rankbits.index.store.state import State
+
+
+class Database:
+    """The database of one collection, open to read or, under the lock, to write."""
+
+    def __init__(self, folder: Path, lock: WriterLock | None = None) -> None:
+        self.folder = folder
+        self._lock = lock
+        self._connection = Connection(folder, is_writer=lock is not None)
+        if not folder.joinpath(layout.SEGMENTS).is_dir():
+            self._connection.close()
+            raise FileFormatError(f"{folder} is damaged: it has no folder {layout.SEGMENTS}")
+        self._rows: dict[int, PartRow] = {}  # of the parts of the state that was loaded last
+        self._seals_all = False
+
+    @classmethod
+    def open(cls, folder: Path, *, is_writer: bool = False, upgrades: bool = False) -> "Database":
+        """Open a collection that is there; only who upgrades it may write to format 1."""
+        layout.require_collection(folder)
+        if not is_writer:
+            return cls(folder)
+        layout.require_target(folder)
+        lock = WriterLock(folder)
+        try:
+            database = cls(folder, lock)
+        except BaseException:
+            lock.release()
+            raise
+        if database.version == format1.VERSION and not upgrades:
+            database.close()
+            raise InputError(
+                f"{folder} has format 1, which this rankbits reads and does not change; convert it "
+                f"once with: rankbits index upgrade {folder}"
+            )
+        return database
+
+    @property
+    def version(self) -> int:
+        """The version of the format."""
+        return self._connection.version
+
+    def close(self) -> None:
+        """Let go of the file and of the lock."""
+        self._connection.close()
+        if self._lock:
+            self._lock.release()
+
+    # Reading
+
+    def change(self) -> int:
+        """The number of the last change that was committed."""
+        with self._reading():
+            return tables.read_change(self._connection.current())
+
+    def counters(self) -> tuple[int, int]:
+        """The number of the last change, and that of the next part."""
+        with self._reading():
+            return tables.read_counters(self._connection.current())
+
+    def load(self, known: State | None = None, *, verify: bool = True) -> State:
+        """The state as it stands; what a known state has is taken from it.
+
+        A writer may delete a file between the reading of its name and its opening: then there is a
+        new state, which is read instead.
+        """
+        while True:
+            change = self.change()
+            try:
+                with self._reading():
+                    state = self._load_once(known, verify=verify)
+            except FileFormatError:
+                if self.change() == change:
+                    raise
+            else:
+                if not self._connection.is_outdated():
+                    return state
+
+    def _load_once(self, known: State | None, *, verify: bool) -> State:
+        database = self._connection.current()
+        database.execute("BEGIN")
+        try:
+            return self._read(database, known, verify=verify)
+        finally:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            with layout.failures(self.folder, "read"):
+                yield
+        except DamageError as error:
+            path = self.folder / layout.DATABASE
+            raise FileFormatError(
+                f"{path} is damaged: {one_line(error)}; restore it from a snapshot"
+            ) from None
+
+    def _read(self, database: sqlite3.Connection, known: State | None, *, verify: bool) -> State:
+        source: ModuleType = format1 if self.version == format1.VERSION else tables
+        manifest = source.read_manifest(database)
+        known_parts = {part.number: part for part in known.parts} if known else {}
+        known_parts = {n: part for n, part in known_parts.items() if n in self._rows}
+        parts = []
+        for row in manifest.parts:
+            before = known_parts.get(row.number)
+            if before is not None and self._rows[row.number] == row:
+                parts.append(before)
+                continue
+            segment = before.segment if before is not None else None
+            if segment is None or self._rows[row.number][:2] != row[:2]:
+                if row.header_crc is None:
+                    segment = source.read_codes(database, row, manifest.n_bits)
+                else:
+                    segment = self._read_file(row, manifest.n_bits, verify=verify)
+            parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
+        self._rows = {row.number: row for row in manifest.parts}
+        return State(
+            manifest.n_bits, manifest.next_id, manifest.next_part, manifest.change, tuple(parts)
+        )
+
+    def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
+        path = layout.segment_path(self.folder, row.number)
+        segment = read_segment(path, verify=verify)
+        if segment.n_bits != n_bits:
+            raise FileFormatError(
+                f"{path} must have codes of {n_bits} bits, it has {segment.n_bits}"
+            )
+        if (segment.header.n, segment.header.crc) != (row.n, row.header_crc):
+            raise FileFormatError(f"{path} is another segment than the database names")
+        return segment
+
+    def require_integrity(self) -> None:
+        """SQLite's own check of its file."""
+        with layout.failures(self.folder, "read"):
+            said = self._connection.current().execute("PRAGMA integrity_check").fetchone()[0]
+        if said != "ok":
+            path = self.folder / layout.DATABASE
+            raise FileFormatError(f"{path} is damaged: {str(said).splitlines()[-1]}")
+
+    # Building parts
+
+    def may_merge(self, part: Part) -> bool:
+        """Merging writes a new file, so any part may be merged."""
+        return True
+
+    def build(self, number: int, parts: Sequence[Part]) -> Part:
+        """What is left of parts as one; if it is large, in a new file that no state names yet."""
+        return build_part(self.folder, number, parts, always_file=self._seals_all)
+
+    @contextmanager
+    def sealing(self) -> Iterator[None]:
+        """Within this block every part that is built gets a file, however small."""
+        self._seals_all = True
+        try:
+            yield
+        finally:
+            self._seals_all = False
+
+    # Writing
+
+    def commit(self, old: State | None, new: State) -> None:
+        """Make a state the one that is there, in one transaction; without an old one, from nothing.
+
+        If this returns, the new state is on the disk. If it raises an UnknownOutcomeError, either
+        may be; if it raises anything else, the old one is.
+        """
+        database = self._begin(new.change - 1)
+        try:
+            with layout.failures(self.folder, "written"):
+                self._require_files(old, new)
+                tables.write_state(database, old, new)
+        except BaseException:
+            self._roll_back(database)
+            raise
+        self._finish(database)
+        self._rows = {part.number: tables.row_of(part) for part in new.parts}
+        self._delete_strays(new)
+
+    def upgrade(self, state: State) -> None:
+        """Write a state that was read from format 1 in the format of today."""
+        database = self._begin(state.change)
+        try:
+            with layout.failures(self.folder, "written"):
+                for table in ("state", "segments", "removed", "pending"):
+                    database.execute(f"DROP TABLE {table}")
+                for statement in tables.SCHEMA:
+                    database.execute(statement)
+                tables.write_state(database, None, replace(state, change=state.change + 1))
+                database.execute(f"PRAGMA user_version = {tables.VERSION}")
+        except BaseException:
+            self._roll_back(database)
+            raise
+        self._finish(database)
+
+    def _begin(self, known_change: int) -> sqlite3.Connection:
+        """Begin a transaction of the one writer, if the last change is the one that it knows."""
+        with layout.failures(self.folder, "written"):
+            database = self._connection.current()
+            self._require_lock()
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                self._require_lock()
+                self._require_change(tables.read_change(database), known_change)
+            except BaseException:
+                self._roll_back(database)
+                raise
+        return database
+
+    def _require_change(self, change: int, known_change: int) -> None:
+        if change != known_change:
+            raise InputError(
+                f"{self.folder} has to be opened again: another process has written change "
+                f"{change} to it, this one knows {known_change}; nothing was changed by this call"
+            )
+
+    def _require_lock(self) -> None:
+        if self._lock is None:
+            raise InputError(f"{self.folder} is open to read, not to write")
+        self._lock.require()
+
+    def _require_files(self, old: State | None, new: State) -> None:
+        """New files are still where they were written: a second writer may have swept them."""
+        before = set(old.parts) if old else set()
+        for part in new.parts:
+            path = layout.segment_path(self.folder, part.number)
+            if part in before or not isinstance(part.segment, FileSegment):
+                continue
+            if not part.segment.is_at(path):
+                raise InputError(
+                    f"{path} is not what was written there, so another process is writing; nothing "
+                    "was changed by this call"
+                )
+
+    def _finish(self, database: sqlite3.Connection) -> None:
+        try:
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back(database)
+            raise UnknownOutcomeError(
+                f"{self.folder} could not be written: {one_line(error)}; whether this change was "
+                "saved is unknown: open the collection again after the storage works, and look"
+            ) from error
+        except BaseException:
+            self._roll_back(database)
+            raise
+
+    @staticmethod
+    def _roll_back(database: sqlite3.Connection) -> None:
+        if database.in_transaction:
+            with suppress(sqlite3.Error):
+                database.execute("ROLLBACK")
+
+    # Files that no state names
+
+    def sweep(self, state: State) -> None:
+        """Delete files that earlier writers left, once the log is certain not to need them.
+
+        Where a reader is in the way the files stay until the next time.
+        """
+        numbers = {part.number for part in state.parts}
+        if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
+            with suppress(sqlite3.Error, RankbitsError):
+                database = self._begin(state.change)
+                try:
+                    self._delete_strays(state)
+                finally:
+                    self._roll_back(database)
+
+    def _delete_strays(self, state: State) -> None:
+        numbers = {part.number for part in state.parts}
+        with suppress(OSError):
+            layout.delete(layout.stray_files(self.folder, numbers))

@@ -1,0 +1,69 @@
+"""The one writer of a collection.
+
+The lock belongs to the process that took it and to the file that lay there then. A process that was
+forked from it, or whose lock file was deleted, is no longer the writer and is told so before it
+changes anything.
+"""
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+from rankbits.errors import InputError, RankbitsError
+from rankbits.index.disk import layout
+
+
+class WriterLock:
+    """Held from its making until `release`, or until the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / layout.LOCK
+        self._process = os.getpid()
+        with layout.failures(folder, "locked"):
+            self._file = self._opened()
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._file)
+                raise InputError(
+                    f"folder must have one writer at a time, {folder} has one already; close it "
+                    "first, or open without writable=True to search"
+                ) from None
+            except OSError:
+                os.close(self._file)
+                raise
+        if not self._is_in_place():
+            os.close(self._file)
+            raise RankbitsError(
+                f"{folder} could not be locked: {layout.LOCK} was deleted at that moment; try again"
+            )
+
+    def _opened(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.open(self._path, flags, 0o666)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise InputError(f"{self._path} must be a plain file")
+        return file
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file), os.lstat(self._path))
+        except OSError:
+            return False
+
+    def require(self) -> None:
+        """Raise unless this process is still the writer."""
+        if os.getpid() != self._process or not self._is_in_place():
+            raise InputError(
+                f"{self._folder} has to be opened again: {self._path} was deleted or replaced "
+                "since, so another process may be writing; nothing was changed by this call"
+            )
+
+    def release(self) -> None:
+        """Let others write. A forked process does not let go of what its parent has."""
+        if os.getpid() == self._process:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            os.close(self._file)

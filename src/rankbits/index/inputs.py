@@ -1,0 +1,86 @@
+"""What callers hand in: codes, ids and filters, checked at the door."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
+
+MAX_ID = 2**63 - 2  # so that the id after it is a number too
+
+
+def codes_of(name: str, codes: Any, n_bits: int) -> BinaryCodes:
+    """Codes of the index's length, from BinaryCodes or packed bytes."""
+    if not isinstance(codes, BinaryCodes):
+        return BinaryCodes(_check.array(name, codes), n_bits)
+    if codes.n_bits != n_bits:
+        raise InputError(f"{name} must have {n_bits} bits as the index has, got {codes.n_bits}")
+    return codes
+
+
+def how_many(k: Any) -> int:
+    """The k of a search."""
+    number = _check.whole("k", k, 1)
+    if number >= 2**63:
+        raise InputError(f"k must be below 2**63, got {number}")
+    return number
+
+
+def is_id(item: object) -> bool:
+    """Whether it could be the id of an item."""
+    if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+        return False
+    return 0 <= int(item) <= MAX_ID
+
+
+def ids_of(ids: Any, n: int | None = None, *, may_repeat: bool = False) -> np.ndarray:
+    """Ids as int64, n of them if n is given, each once."""
+    array = _check.array("ids", ids)
+    if array.ndim == 1 and len(array) == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise InputError(f"ids must be integers of shape (n,), got {_check.describe(array)}")
+    if n is not None and len(array) != n:
+        raise InputError(f"ids must be as many as codes, got {len(array)} ids for {n} codes")
+    if len(array) and (array.min() < 0 or array.max() > MAX_ID):
+        bad = array[(array < 0) | (array > MAX_ID)][0]
+        raise InputError(f"ids must be from 0 to 2**63 - 2, got {bad}")
+    if not may_repeat:
+        _refuse_repeated(array)
+    return array.astype(np.int64)
+
+
+def _refuse_repeated(ids: np.ndarray) -> None:
+    if len(ids) < 2 or (np.diff(ids) > 0).all():
+        return
+    ordered = np.sort(ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        raise InputError(f"ids must differ, {twice[0]} comes more than once")
+
+
+def selections(
+    allowed: Any, ids: Sequence[Callable[[], np.ndarray]], n: int
+) -> Sequence[np.ndarray | None]:
+    """What a filter leaves of each part: None for all, a mask of its items, or ids."""
+    if allowed is None:
+        return [None] * len(ids)
+    array = _check.array("allowed", allowed)
+    if array.dtype != bool:
+        try:
+            return [ids_of(array, may_repeat=True)] * len(ids)
+        except InputError as error:
+            raise InputError(f"allowed must be ids or a mask of shape ({n},): {error}") from None
+    if array.shape != (n,):
+        raise InputError(
+            f"allowed as a mask must have shape ({n},), an entry for each id, got "
+            f"{_check.describe(array)}"
+        )
+    if len(ids) == 1:
+        return [array]
+    parts = [ids_of_part() for ids_of_part in ids]
+    everywhere = np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    return [array[np.searchsorted(everywhere, part_ids)] for part_ids in parts]

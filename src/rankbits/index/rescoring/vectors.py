@@ -1,0 +1,165 @@
+"""Re-ranking by original vectors, in memory or in a mapped .npy file.
+
+Only the rows of candidates are read: all queries' together, in ascending order, a block at a time,
+so that a file on a disk is gone through once and forwards. Sums are in float64.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits._files import READ_ERRORS, one_line
+from rankbits.errors import FileFormatError, InputError
+from rankbits.index import inputs
+from rankbits.index.rescoring.bits import Candidates
+
+METRICS = ("l2", "ip", "cosine")
+_DTYPES = ("float16", "float32", "float64", "int8", "uint8")
+_BLOCK_CELLS = 1 << 18  # numbers of candidates at a time
+
+
+class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(x, q))
+    """Score of candidates by their original vectors.
+
+    Parameters
+    ----------
+    source : array (n, d) of float16, float32, float64, int8 or uint8, or path of a .npy with one
+        A path is mapped, never read as a whole.
+    queries : array (Q, d), finite
+    metric : "l2", "ip" or "cosine"
+        "l2": Euclidean distance. "ip": minus the inner product. "cosine": 1 minus the cosine, which
+        counts as 0 where a vector is zero.
+    ids : ids of the rows of source, each once; without them row i is of id i
+
+    >>> from rankbits import BinaryCodes
+    >>> from rankbits.index import HammingIndex
+    >>> x = np.array([[3.0, 4.0], [1.0, 1.0]])
+    >>> index = HammingIndex(2, kind="scan")
+    >>> _ = index.add(BinaryCodes.from_logits(x))
+    >>> query = np.array([[0.0, 0.0]])
+    >>> scores, ids = index.search(BinaryCodes.from_logits(query), 2, rescore=vectors(x, query))
+    >>> scores.round(3).tolist(), ids.tolist()
+    ([[1.4140000343322754, 5.0]], [[1, 0]])
+    """
+
+    def __init__(self, source: Any, queries: Any, metric: str = "l2", ids: Any = None) -> None:
+        self._metric = _check.choice("metric", metric, METRICS)
+        self._source = _opened(source)
+        given = _queries_of(queries, self._source.shape[1])
+        self._queries = _unit(given) if metric == "cosine" else given
+        self._order: np.ndarray | None = None  # rows in ascending order of id
+        if ids is not None:
+            its_ids = _row_ids(ids, len(self._source))
+            self._order = np.argsort(its_ids)
+            self._ids = its_ids[self._order]
+
+    def require(self, n_queries: int, n_bits: int) -> None:
+        """Refuse queries that are not as many as those of the search."""
+        if len(self._queries) != n_queries:
+            raise InputError(
+                f"queries of vectors must be as many as codes, got {len(self._queries)} for "
+                f"{n_queries} codes"
+            )
+
+    def scores(self, candidates: Candidates) -> np.ndarray:
+        """Score of each candidate; each row is read once for all queries."""
+        rows, queries = self._rows_of(candidates.found.ids), candidates.found.queries()
+        order = np.argsort(rows, kind="stable")
+        step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), step):
+            pairs = order[start : start + step]
+            different, which = np.unique(rows[pairs], return_inverse=True)
+            read = self._read(different)
+            scores[pairs] = _score(self._metric, read[which], self._queries[queries[pairs]])
+        return scores
+
+    def _rows_of(self, ids: np.ndarray) -> np.ndarray:
+        """Rows of source that hold these ids."""
+        n = len(self._source)
+        if self._order is None:
+            rows, is_there = ids, ids < n
+        else:
+            places = np.minimum(np.searchsorted(self._ids, ids), max(n - 1, 0))
+            is_there = self._ids[places] == ids if n else np.zeros(len(ids), bool)
+            rows = self._order[places] if n else places
+        if not is_there.all():
+            raise InputError(
+                f"source must have a row for every item found, {int(ids[~is_there][0])} has none "
+                f"among {n} rows"
+            )
+        return rows
+
+    def _read(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, ascending, as float64, for a cosine of length 1."""
+        read = np.asarray(self._source[rows]).astype(np.float64)
+        is_finite = np.isfinite(read).all(axis=1)
+        if not is_finite.all():
+            raise InputError(
+                f"source must be finite, row {int(rows[~is_finite][0])} has NaN or infinity"
+            )
+        return _unit(read) if self._metric == "cosine" else read
+
+
+def _score(metric: str, x: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Score of each row of x for the query in the same row; x is overwritten."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinitely far, or refused as NaN later
+        if metric == "l2":
+            x -= queries
+            return np.asarray(np.sqrt(np.square(x, out=x).sum(axis=1)))
+        x *= queries
+        products = np.asarray(x.sum(axis=1))
+        return -products if metric == "ip" else 1.0 - products
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1, or 0 where they are zero; scaled first, so that no square overflows."""
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+    return np.asarray(scaled / np.where(lengths > 0, lengths, 1.0))
+
+
+def _opened(source: Any) -> np.ndarray:
+    """The vectors as an array; a path is mapped."""
+    if isinstance(source, str | os.PathLike):
+        array = _mapped(source)
+    else:
+        array = _check.array("source", source)
+    if array.ndim != 2 or array.dtype.name not in _DTYPES:
+        raise InputError(
+            f"source must be an array (n, d) of {', '.join(_DTYPES)}, got "
+            f"{array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
+def _mapped(path: str | os.PathLike[str]) -> np.ndarray:
+    if not os.path.isfile(path):
+        raise InputError(f"source must be an array or name a .npy file, there is no {path}")
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except READ_ERRORS as error:
+        raise FileFormatError(f"{path} is not a readable .npy file: {one_line(error)}") from None
+
+
+def _queries_of(queries: Any, width: int) -> np.ndarray:
+    array = _check.array("queries", queries)
+    if array.dtype.kind not in "biuf" or array.ndim != 2 or array.shape[1] != width:
+        raise InputError(
+            f"queries must be numbers of shape (n, {width}) as source has, got "
+            f"{_check.describe(array)}"
+        )
+    _check.finite("queries", array)
+    return array.astype(np.float64)
+
+
+def _row_ids(ids: Any, n_rows: int) -> np.ndarray:
+    array = inputs.ids_of(ids)
+    if len(array) != n_rows:
+        raise InputError(
+            f"ids must be as many as rows of source, got {len(array)} ids for {n_rows} rows"
+        )
+    return array

@@ -1,0 +1,191 @@
+"""What an index in memory and a collection on disk have in common: all but where the state is.
+
+A change takes the state and gives the next one; a search takes the state as it stands. So each
+search sees one moment, also while another thread changes the index.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.codes import BinaryCodes
+from rankbits.index import inputs
+from rankbits.index.engines.searcher import Searcher
+from rankbits.index.rescoring.bits import Candidates, Rescore, pool_size, rescored
+from rankbits.index.results import Ragged, table
+from rankbits.index.store import changes
+from rankbits.index.store.changes import Builder
+from rankbits.index.store.state import State
+
+Codes = BinaryCodes | np.ndarray
+Result = TypeVar("Result")
+Change = Callable[[State, Builder], tuple[State, Result]]
+
+
+class Searchable(ABC):
+    """Codes by id, which change and are searched."""
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+
+    @abstractmethod
+    def _current(self) -> State:
+        """The state as it stands."""
+
+    @abstractmethod
+    def _apply(self, change: Change[Result]) -> Result:
+        """Make a change the current state, as a whole or not at all."""
+
+    # What it holds
+
+    @property
+    def n_bits(self) -> int:
+        """Bits in a code."""
+        return self._current().n_bits
+
+    def __len__(self) -> int:
+        return len(self._current())
+
+    def __contains__(self, item: object) -> bool:
+        return inputs.is_id(item) and bool(self._current().has(np.array([item], np.int64))[0])
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of all items, ascending."""
+        return self._current().ids
+
+    def codes(self, ids: Any = None) -> BinaryCodes:
+        """The codes of some items, in the order of ids; of all, in ascending order of id."""
+        state = self._current()
+        return state.codes(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory, or mapped files, of codes and ids and of what the kind has built beside them."""
+        return self._searcher.n_bytes(self._current())
+
+    # Changes
+
+    def add(self, codes: Codes, ids: Any = None) -> np.ndarray:
+        """Add codes under new ids; without ids they get those that follow the largest so far.
+
+        Returns their ids. An id that exists already is an error; see `upsert`.
+        """
+        return self._apply(lambda state, builder: changes.add(state, codes, ids, builder))
+
+    def upsert(self, codes: Codes, ids: Any) -> None:
+        """Add codes, replacing those that are there under the same id, in one step."""
+        self._apply(lambda state, builder: (changes.upsert(state, codes, ids, builder), None))
+
+    def remove(self, ids: Any) -> None:
+        """Remove items; if one of them does not exist, that is an error and nothing is removed."""
+        self._apply(lambda state, builder: (changes.remove(state, ids, builder), None))
+
+    def compact(self) -> None:
+        """Bring all items into one part and forget removed ones for good."""
+        self._apply(lambda state, builder: (changes.compact(state, builder), None))
+
+    # Searches
+
+    @property
+    def kind(self) -> str:
+        """How it searches."""
+        return self._searcher.kind
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads of a search, None for as many as there are."""
+        return self._searcher.n_threads
+
+    def configure(
+        self, kind: str | None = None, *, n_threads: int | None = None, **options: Any
+    ) -> None:
+        """Search in another way from now on; what is not given stays as it is.
+
+        Parameters
+        ----------
+        kind : one of `rankbits.index.engines.names()`
+        n_threads : threads of a search
+        options : options of the kind, such as n_lists and n_probes of "ivf"
+        """
+        self._searcher.configure(kind, n_threads, options)
+
+    def search(
+        self,
+        codes: Codes,
+        k: int,
+        ties: str = "id",
+        *,
+        allowed: Any = None,
+        rescore: Rescore | None = None,
+        pool: int | None = None,
+        n_threads: int | None = None,
+        **options: Any,
+    ) -> Any:
+        """The k nearest items of each query, in order of (distance, id).
+
+        Parameters
+        ----------
+        codes : the queries, BinaryCodes or packed uint8
+        k : int, 1 or more
+            More than there are items is as many as there are.
+        ties : "id" or "complete"
+            Which items that are as far as the k-th to return: those of lowest id, or all.
+        allowed : ids that may be returned, or a mask with an entry for each of `ids`
+        rescore : `weighted_bits`, `asymmetric` or `vectors`: a finer score for the nearest items
+        pool : int or None, how many nearest items to score; None takes max(10 * k, 100)
+            With `ties="complete"` also all that are as far as the last of them.
+        n_threads : threads of this search
+        options : options of the kind for this search, such as n_probes of "ivf"
+
+        Returns
+        -------
+        distances, ids : int32 and int64 arrays (queries, k) for `ties="id"`
+            Where fewer than k items may be returned, places are filled with 2147483647 and -1.
+        Ragged : for `ties="complete"`
+        scores, ids : float32 and int64 arrays (queries, k) for `rescore`, by (score, id)
+            Where fewer than k items may be returned, places are filled with infinity and -1.
+        """
+        state = self._current()
+        is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
+        queries = inputs.codes_of("codes", codes, state.n_bits)
+        k = inputs.how_many(k)
+        n_scored = pool_size(rescore, pool, k, len(state))
+        if rescore is not None:
+            rescore.require(len(queries), state.n_bits)
+        k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
+        request = self._searcher.request(n_nearest, state.n_bits, is_complete, n_threads, options)
+        answer = self._searcher.search(state, queries, request, allowed)
+        if rescore is not None:
+            return rescored(Candidates(queries, answer, state.codes), rescore, k)
+        return answer if is_complete else table(answer, k)
+
+    def within(
+        self,
+        codes: Codes,
+        radius: int,
+        *,
+        allowed: Any = None,
+        n_threads: int | None = None,
+        **options: Any,
+    ) -> Ragged:
+        """Every item at distance `radius` or less of each query, in order of (distance, id)."""
+        state = self._current()
+        queries = inputs.codes_of("codes", codes, state.n_bits)
+        reach = min(_check.whole("radius", radius, 0), state.n_bits)
+        request = self._searcher.request(0, reach, True, n_threads, options)
+        return self._searcher.search(state, queries, request, allowed)
+
+    def tune(self, codes: Codes, k: int, *, n_threads: int | None = None) -> None:
+        """Build now what later searches would build, and let kind "auto" measure on these queries.
+
+        Without it, "auto" scans until the time of its scans pays for trying something else.
+        """
+        state = self._current()
+        queries = inputs.codes_of("codes", codes, state.n_bits)
+        k = max(1, min(inputs.how_many(k), len(state)))
+        request = self._searcher.request(k, state.n_bits, False, n_threads)
+        self._searcher.tune(state, queries, request)

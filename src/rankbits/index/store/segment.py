@@ -1,0 +1,135 @@
+"""Segments: codes that never change, in ascending order of id.
+
+A segment holds its codes as planes, [group][byte][64 items], which is what the native kernels read,
+in memory or in a mapped file. Rows stand in order of id, so whatever is ordered by (distance, row)
+within a segment is ordered by (distance, id).
+
+Notation, here and in the whole room:
+    id   the caller's name of an item, any int64 from 0 on
+    row  the place of an item in its segment
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankbits import _native
+from rankbits.codes import BinaryCodes
+
+GROUP = 64  # items
+MAX_ROWS = (1 << 32) - 2 * GROUP  # of a segment: rows are 32-bit numbers in the kernels
+_NO_ROWS = np.empty(0, np.int64)
+Ids = range | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Codes of n items in order of id.
+
+    Attributes
+    ----------
+    n_bits : bits in a code
+    planes : uint8 array (ceil(n / 64), ceil(n_bits / 8), 64), zero behind the last item
+    ids : ascending; a range where they follow one another, which takes no memory, else int64
+    """
+
+    n_bits: int
+    planes: np.ndarray
+    ids: Ids
+
+    is_mapped: ClassVar[bool] = False  # whether the bytes are those of a file
+
+    @classmethod
+    def of(cls, codes: BinaryCodes, ids: Ids) -> "Segment":
+        """A segment of codes whose ids differ; they may come in any order."""
+        packed = codes.packed
+        if isinstance(ids, np.ndarray):
+            if (np.diff(ids) < 0).any():
+                order = np.argsort(ids, kind="stable")
+                packed, ids = packed[order], ids[order]
+            ids = as_range(ids)
+        return Segment(codes.n_bits, planes_of(packed), ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory, or mapped file, that codes and ids take."""
+        return self.planes.nbytes + (self.ids.nbytes if isinstance(self.ids, np.ndarray) else 0)
+
+    def require_whole(self) -> None:
+        """Raise if the bytes cannot be read any more; those in memory always can."""
+
+    def in_memory(self) -> "Segment":
+        """The same with bytes of its own."""
+        planes = aligned(self.planes.shape)
+        planes[...] = self.planes
+        ids = self.ids if isinstance(self.ids, range) else self.ids.copy()
+        return Segment(self.n_bits, planes, ids)
+
+    def codes(self, rows: np.ndarray | None = None) -> BinaryCodes:
+        """The codes of some rows, or of all."""
+        n = len(self) if rows is None else len(rows)
+        packed = np.empty((n, self.planes.shape[1]), np.uint8)
+        if n:
+            chosen = _NO_ROWS if rows is None else np.ascontiguousarray(rows, np.int64)
+            _native.from_planes(self.planes, chosen, packed)
+        return BinaryCodes(packed, self.n_bits)
+
+    def packed_between(self, start: int, stop: int) -> np.ndarray:
+        """Packed codes of the rows from start up to stop."""
+        low, high = start // GROUP, -(-stop // GROUP)
+        groups = self.planes[low:high]  # decoded in order, which is faster than row by row
+        packed = np.empty((stop - low * GROUP, self.planes.shape[1]), np.uint8)
+        if len(packed):
+            _native.from_planes(groups, _NO_ROWS, packed)
+        return packed[start - low * GROUP :]
+
+    def id_array(self) -> np.ndarray:
+        """The ids as an int64 array."""
+        return self.ids_of(np.arange(len(self))) if isinstance(self.ids, range) else self.ids
+
+    def ids_of(self, rows: np.ndarray) -> np.ndarray:
+        """Ids of some rows."""
+        if isinstance(self.ids, range):
+            return np.asarray(rows + self.ids.start, np.int64)
+        return np.asarray(self.ids[rows], np.int64)
+
+    def rows_of(self, ids: np.ndarray) -> np.ndarray:
+        """Rows of some ids, -1 for those that are not here."""
+        if isinstance(self.ids, range):
+            inside = (ids >= self.ids.start) & (ids < self.ids.stop)
+            return np.where(inside, ids - self.ids.start, -1)
+        rows = np.searchsorted(self.ids, ids)
+        rows[rows == len(self.ids)] = 0
+        return np.where(self.ids[rows] == ids, rows, -1) if len(self.ids) else rows - 1
+
+    def n_until(self, limit: int) -> int:
+        """Number of rows whose ids are no larger than a limit."""
+        if isinstance(self.ids, range):
+            return min(max(limit + 1 - self.ids.start, 0), len(self.ids))
+        return int(np.searchsorted(self.ids, limit, side="right"))
+
+
+def planes_of(packed: np.ndarray) -> np.ndarray:
+    """Packed codes, row after row, as planes."""
+    planes = aligned((-(-len(packed) // GROUP), packed.shape[1], GROUP))
+    _native.to_planes(packed, planes)
+    return planes
+
+
+def as_range(ids: np.ndarray) -> Ids:
+    """Ascending ids as a range if they follow one another, else as they are."""
+    if len(ids) and int(ids[-1]) - int(ids[0]) == len(ids) - 1:
+        return range(int(ids[0]), int(ids[-1]) + 1)
+    return np.ascontiguousarray(ids, np.int64) if len(ids) else range(0)
+
+
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Uninitialised bytes that begin at a cache line."""
+    size = int(np.prod(shape))
+    raw = np.empty(size + GROUP, np.uint8)
+    start = -raw.ctypes.data % GROUP
+    return raw[start : start + size].reshape(shape)

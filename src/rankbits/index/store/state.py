@@ -1,0 +1,85 @@
+"""What an index holds at one moment. States never change: a change makes a new one out of the old.
+
+Whatever two states share is the same object, so their difference is what has to be written.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
+from rankbits.index.store.part import Part
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All items at one moment.
+
+    Attributes
+    ----------
+    n_bits : bits in a code
+    next_id : one more than the largest id there ever was
+    next_part : one more than the largest part number there ever was
+    change : how many changes led here
+    parts : the oldest first
+    """
+
+    n_bits: int
+    next_id: int = 0
+    next_part: int = 1
+    change: int = 0
+    parts: tuple[Part, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(part.n_alive for part in self.parts)
+
+    @property
+    def width(self) -> int:
+        """Bytes in a code."""
+        return -(-self.n_bits // 8)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of all items, ascending."""
+        ids = [part.alive_ids() for part in self.parts]
+        return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
+
+    def has(self, ids: np.ndarray) -> np.ndarray:
+        """Which ids are there."""
+        is_there = np.zeros(len(ids), bool)
+        for part in self.parts:
+            is_there |= part.rows_of(ids) >= 0
+        return is_there
+
+    def require(self, ids: np.ndarray) -> None:
+        """Raise unless all ids are there."""
+        is_there = self.has(ids)
+        if not is_there.all():
+            raise InputError(f"ids must be of items that exist, {int(ids[~is_there][0])} is not")
+
+    def codes(self, ids: np.ndarray) -> BinaryCodes:
+        """The codes of items, in the order of ids."""
+        packed = np.zeros((len(ids), self.width), np.uint8)
+        is_there = np.zeros(len(ids), bool)
+        for part in self.parts:
+            part.segment.require_whole()
+            rows = part.rows_of(ids)
+            is_here = rows >= 0
+            packed[is_here] = part.segment.codes(rows[is_here]).packed
+            is_there |= is_here
+        if not is_there.all():
+            raise InputError(f"ids must be of items that exist, {int(ids[~is_there][0])} is not")
+        return BinaryCodes(packed, self.n_bits)
+
+    def without(self, ids: np.ndarray) -> "State":
+        """The same without items that are there; a part that is left empty is dropped."""
+        if len(ids) == 0:
+            return self
+        parts = []
+        for part in self.parts:
+            rows = part.rows_of(ids)
+            is_here = rows >= 0
+            left = part.without(rows[is_here]) if is_here.any() else part
+            parts += [left] if left.n_alive else []
+        return replace(self, parts=tuple(parts))

@@ -1,0 +1,172 @@
+"""Several tables of codes searched as one: an item is as far as the table that has it nearest."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check
+from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
+from rankbits.index import inputs
+from rankbits.index.hamming import HammingIndex
+from rankbits.index.results import Ragged, combined, cut, of_table, table, unique
+from rankbits.index.searchable import Codes
+
+
+class TablesIndex:
+    """Items with a code in each of several tables; the distance is the smallest over the tables.
+
+    The k nearest are exact for every exact kind: where (distance, id) orders item j before item i
+    in the table that has i nearest, it also does so by smallest distances, since that of i is the
+    same and that of j no larger. So an item among the k nearest by smallest distance is among the k
+    nearest of the table that has it nearest, and the union of the tables' k nearest holds them all.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, of a code in each table
+    n_tables : int, 1 or more
+    kind, n_threads : as of `HammingIndex`
+
+    >>> index = TablesIndex(8, n_tables=2, kind="scan")
+    >>> near, far = np.array([[0], [255]], np.uint8), np.array([[15], [0]], np.uint8)
+    >>> index.add([near, far])
+    array([0, 1])
+    >>> query = np.array([[0]], np.uint8)
+    >>> distances, ids = index.search([query, query], k=2)
+    >>> distances.tolist(), ids.tolist()
+    ([[0, 0]], [[0, 1]])
+    """
+
+    def __init__(
+        self, n_bits: int, n_tables: int, kind: str = "auto", n_threads: int | None = None
+    ) -> None:
+        n_tables = _check.whole("n_tables", n_tables, 1)
+        self._tables = [HammingIndex(n_bits, kind, n_threads=n_threads) for _ in range(n_tables)]
+
+    @property
+    def n_bits(self) -> int:
+        """Bits of a code in each table."""
+        return self._tables[0].n_bits
+
+    @property
+    def n_tables(self) -> int:
+        """Number of tables."""
+        return len(self._tables)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of all items, ascending."""
+        return self._tables[0].ids
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all tables."""
+        return sum(one.n_bytes for one in self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables[0])
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._tables[0]
+
+    def __repr__(self) -> str:
+        return (
+            f"TablesIndex(n={len(self)}, n_bits={self.n_bits}, n_tables={self.n_tables}, "
+            f"kind={self._tables[0].kind!r})"
+        )
+
+    def add(self, codes: Sequence[Codes], ids: Any = None) -> np.ndarray:
+        """Add items by their codes in each table; see `HammingIndex.add`."""
+        checked = self._checked(codes)
+        first = self._tables[0].add(checked[0], ids)
+        for one, its_codes in zip(self._tables[1:], checked[1:], strict=True):
+            one.add(its_codes, ids)
+        return first
+
+    def upsert(self, codes: Sequence[Codes], ids: Any) -> None:
+        """Add items, replacing those that are there under the same id."""
+        checked = self._checked(codes)
+        checked_ids = inputs.ids_of(ids, len(checked[0]))
+        for one, its_codes in zip(self._tables, checked, strict=True):
+            one.upsert(its_codes, checked_ids)
+
+    def remove(self, ids: Any) -> None:
+        """Remove items; an id that is not there is an error, and then nothing is removed."""
+        for one in self._tables:
+            one.remove(ids)
+
+    def compact(self) -> None:
+        """Bring the items of each table into one part and forget removed ones for good."""
+        for one in self._tables:
+            one.compact()
+
+    def codes(self, ids: Any = None) -> list[BinaryCodes]:
+        """The codes of some items in each table, in the order of ids; of all, ascending."""
+        return [one.codes(ids) for one in self._tables]
+
+    def search(
+        self,
+        codes: Sequence[Codes],
+        k: int,
+        ties: str = "id",
+        *,
+        allowed: Any = None,
+        n_threads: int | None = None,
+    ) -> Any:
+        """The k nearest items of each query by smallest distance, in order of (distance, id).
+
+        Parameters
+        ----------
+        codes : the queries' codes in each table
+        k, ties, allowed : as of `HammingIndex.search`, which also says what comes back
+        """
+        is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
+        k = inputs.how_many(k)
+        checked = self._checked(codes)
+        answers = []
+        for one, queries in zip(self._tables, checked, strict=True):
+            answer = one.search(queries, k, ties, allowed=allowed, n_threads=n_threads)
+            answers.append(answer if is_complete else of_table(*answer))
+        nearest = cut(_joined(answers), k, is_complete)
+        return nearest if is_complete else table(nearest, min(k, len(self)))
+
+    def within(
+        self,
+        codes: Sequence[Codes],
+        radius: int,
+        *,
+        allowed: Any = None,
+        n_threads: int | None = None,
+    ) -> Ragged:
+        """Every item at distance `radius` or less in at least one table, at its smallest."""
+        answers = [
+            one.within(queries, radius, allowed=allowed, n_threads=n_threads)
+            for one, queries in zip(self._tables, self._checked(codes), strict=True)
+        ]
+        return _joined(answers)
+
+    def _checked(self, codes: Sequence[Codes]) -> list[BinaryCodes]:
+        """Codes of the same items in each table."""
+        is_list = isinstance(codes, Sequence | np.ndarray)
+        if not is_list or len(codes) != self.n_tables:
+            raise InputError(
+                f"codes must be a list with the codes of each of {self.n_tables} tables, got "
+                f"{f'{len(codes)} tables' if is_list else _check.describe(codes)}"
+            )
+        checked = [
+            inputs.codes_of(f"codes[{place}]", its_codes, self.n_bits)
+            for place, its_codes in enumerate(codes)
+        ]
+        sizes = {len(its_codes) for its_codes in checked}
+        if len(sizes) > 1:
+            raise InputError(
+                f"codes must be as many in every table, got {sorted(sizes)}; encode the same rows "
+                "for all of them"
+            )
+        return checked
+
+
+def _joined(answers: Sequence[Ragged]) -> Ragged:
+    """What any table returned, each item once and at its smallest distance."""
+    return unique(combined(answers, len(answers[0].offsets) - 1, None))
