@@ -1,10 +1,14 @@
-"""What every kind of index must find alike, and what a kind that may miss items still keeps."""
+"""What every kind of index must return alike, and what a kind that may miss items still keeps.
+
+An engine that is registered from outside, in a few lines of Python, goes through all of it too.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from oracles.plain_engine import PlainEngine
 from oracles.search import (
     BIT_LENGTHS,
     SHAPES,
@@ -24,8 +28,8 @@ from rankbits import _native
 from rankbits.index import HammingIndex, engines
 from rankbits.index.engines import auto, cache
 
-KINDS = engines.names()
-EXACT = engines.exact_names()
+KINDS = (*engines.names(), PlainEngine.name)
+EXACT = (*engines.exact_names(), PlainEngine.name)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -33,6 +37,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 def _engines_of_any_size():
     """Else few items are scanned whatever the kind, and the planner waits before it tries."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(engines._ENGINES, PlainEngine.name, PlainEngine)
         patch.setattr(cache, "FEW", 0)
         patch.setattr(auto, "_MIN_ITEMS", 0)
         patch.setattr(auto, "_SHARE", 1000.0)

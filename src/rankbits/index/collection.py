@@ -145,6 +145,7 @@ class Collection(Searchable):
         with self._lock:
             if not self._is_open:
                 raise InputError(f"the collection of {self.folder} is closed; open it again")
+            self._database.require_process()
             known = self._state
             if known is None or not (self._is_sure or known.change == self._database.change()):
                 self._state = known = self._database.load(known, verify=self._verifies)

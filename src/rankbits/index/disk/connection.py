@@ -42,15 +42,19 @@ class Connection:
         """The connection, which sees what was committed last."""
         if self._database is None:
             raise InputError(f"the collection of {self._folder} is closed; open it again")
-        if os.getpid() != self._process:
-            raise InputError(
-                f"{self._folder} was opened by another process; open it again after a fork"
-            )
+        self.require_process()
         self._limit.n_looks = 0
         if self.is_outdated():
             self._database.close()
             self._database = self._connected()
         return self._database
+
+    def require_process(self) -> None:
+        """Refuse a process that was forked: SQLite's connections do not survive that."""
+        if os.getpid() != self._process:
+            raise InputError(
+                f"{self._folder} was opened by another process; open it again after a fork"
+            )
 
     def is_outdated(self) -> bool:
         """Whether a database that is read as it lies has changed since it was opened."""

@@ -66,6 +66,10 @@ class Database:
         """The version of the format."""
         return self._connection.version
 
+    def require_process(self) -> None:
+        """Refuse a process that was forked since it was opened."""
+        self._connection.require_process()
+
     def close(self) -> None:
         """Let go of the file and of the lock."""
         self._connection.close()
