@@ -14,7 +14,8 @@ folders) with storage.c recording. Every prefix of the record is replayed on a m
   (ext4, XFS, btrfs) write metadata operations in the order in which they were made, so a later
   one is never there without an earlier one; an fsync of a folder therefore also brings all
   operations to the disk that were made before the last one in that folder. An fsync of a file is
-  not taken to bring its name along, although most file systems do.
+  not taken to bring its name along, although most file systems do. `--unordered` takes any subset
+  of them instead, which is harsher than any file system that a collection should be kept on.
 - SQLite's -shm file never survives; it is rebuilt from the -wal file.
 
 For each prefix: nothing of what was not synced, all of it, names without data, data without names,
@@ -148,7 +149,7 @@ class Disk:
             rename(self._durable_names, operation)
         del self._journal[: max(touching, default=0)]
 
-    def states(self, rng, n_random):
+    def states(self, rng, n_random, *, is_ordered=True):
         """What may be there after a power loss now: names, and bytes of each file."""
         old, new = self._durable_names, self.names
         yield old, lambda file: file.durable
@@ -156,9 +157,11 @@ class Disk:
         yield new, lambda file: file.durable
         yield old, lambda file: bytes(file.current)
         for _ in range(n_random):
-            names = dict(old)
-            for operation in self._journal[: rng.integers(0, len(self._journal) + 1)]:
-                rename(names, operation)
+            names, is_there = dict(old), rng.random(len(self._journal)) < 0.5
+            if is_ordered:
+                is_there[:] = np.arange(len(is_there)) < rng.integers(0, len(is_there) + 1)
+            for number in np.flatnonzero(is_there):
+                rename(names, self._journal[number])
             yield names, lambda file: file.random(rng)
 
 
@@ -166,9 +169,11 @@ def rename(names, operation):
     """Apply an operation on names."""
     kind, path, other, new = operation
     if kind in ("create", "mkdir"):
-        names[path] = new
+        if str(PurePath(path).parent) in (".", *names):
+            names[path] = new
     elif kind == "link":
-        names[other] = names[path]
+        if path in names:
+            names[other] = names[path]
     elif kind == "unlink":
         names.pop(path, None)
     elif kind == "rename":
@@ -340,7 +345,7 @@ def replay(calls, root, checker, options, report):
         if options.call not in (None, number):
             continue
         rng = np.random.default_rng([options.seed, number, n_ended])
-        for names, content in disk.states(rng, options.random):
+        for names, content in disk.states(rng, options.random, is_ordered=not options.unordered):
             report.count("states")
             try:
                 checker.check(names, content, n_begun, n_ended)
@@ -348,7 +353,8 @@ def replay(calls, root, checker, options, report):
                 sort, _, detail = str(violation).partition(":")
                 what = f"after call {number} ({call.name} {call.path}), {n_ended} acknowledged"
                 command = "python tests/durability/power_loss.py"
-                repeat = f"{command} --seed {options.seed} --call {number}"
+                model = f"--random {options.random}{' --unordered' * options.unordered}"
+                repeat = f"{command} --seed {options.seed} --call {number} {model}"
                 report.violation(sort, f"{what}:{detail}", repeat)
     return number
 
@@ -361,6 +367,7 @@ def main():
     parser.add_argument("--call", type=int, help="only the states after this call")
     parser.add_argument("--steps", type=int, default=None, help="only so many changes")
     parser.add_argument("--keep-going", action="store_true", help="count all violations")
+    parser.add_argument("--unordered", action="store_true", help="any subset of names, as on ext2")
     parser.add_argument("--without-sync", action="store_true", help="must be found out")
     parser.add_argument("--folder", type=Path, default=None)
     options = parser.parse_args()
