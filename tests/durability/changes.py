@@ -57,7 +57,9 @@ def random_script(rng, model, n, kinds=KINDS):
     changes, models = [], [model]
     for number in range(n):
         model = models[-1]
-        changes.append(random_change(rng, model, str(rng.choice(kinds)) if model else "add", number))
+        changes.append(
+            random_change(rng, model, str(rng.choice(kinds)) if model else "add", number)
+        )
         models.append(changes[-1].applied(model))
     return changes, models
 

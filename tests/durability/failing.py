@@ -1,27 +1,24 @@
 """Storage that fails: every write, sync and change of names of a script fails once.
 
     python tests/durability/failing.py --seed 0
-    python tests/durability/failing.py --seed 0 --call 57 --error EIO --way reopen   # repeats one run
+    python tests/durability/failing.py --seed 0 --call 57 --error EIO --way reopen   # one run
 
-A writer makes changes of every sort to a collection that a reader holds open. One call of its storage
-fails, with EIO, with ENOSPC, or as a disk that is full from then on (a short write, then ENOSPC).
-The writer goes on in one of several ways, then both are killed and the folder is opened again.
+A writer makes changes of every sort to a collection that a reader holds open. One call of its
+storage fails, with EIO, with ENOSPC, or as a disk that is full from then on (a short write, then
+ENOSPC). The writer goes on in one of several ways, then both are killed and the folder is opened
+again.
 
 It must open and pass its check. A change that returned is there; one that raised is there as a
-whole or not at all, and not at all if its error said so. A state that a process has seen is not taken
-back. So the content must be that of a history: the changes that returned, in order, with or without
-those whose outcome the writer was not told.
+whole or not at all, and not at all if its error said so. A state that a process has seen is not
+taken back. So the content must be that of a history: the changes that returned, in order, with or
+without those whose outcome the writer was not told.
 """
 
 import argparse
-import json
 import os
-import select
 import shutil
 import signal
 import tempfile
-import time
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,8 +32,8 @@ from changes import (
     content_of,
     make_change,
     random_change,
-    random_codes,
 )
+from children import Child, decoded, encoded
 from storage import ERRORS, FAIL_ONCE, SHORTEN, load_storage, read_trace
 from violations import Report, Violation
 
@@ -47,7 +44,6 @@ WAYS = ("retry", "onward", "reopen", "reopen and stop", "stop")
 FAULTS = (*ERRORS, "full")
 KINDS = ("add", "upsert", "remove", "seal", "add", "compact", "snapshot", "copy", "save", "upsert")
 N_AFTER = 3  # changes after the failure
-PATIENCE = 30.0  # seconds
 
 
 # What may be there
@@ -67,7 +63,9 @@ class Histories:
 
     possible: list
     believes: bool  # an error that says that nothing was changed
-    targets: dict = field(default_factory=dict)  # of snapshots: number -> (was acknowledged, models)
+    targets: dict = field(
+        default_factory=dict
+    )  # of snapshots: number -> (was acknowledged, models)
 
     def acknowledge(self, change):
         able = [one for one in self.possible if change.is_possible(one.model)]
@@ -82,7 +80,9 @@ class Histories:
             return
         able = [one for one in self.possible if change.is_possible(one.model)]
         more = [History(change.applied(one.model), one.extra | {number}) for one in able]
-        self.possible += [new for new in more if all(new.model != old.model for old in self.possible)]
+        self.possible += [
+            new for new in more if all(new.model != old.model for old in self.possible)
+        ]
 
     def refuse(self, change, message):
         seen = [one for one in self.possible if not change.is_possible(one.model)]
@@ -129,64 +129,7 @@ def judge(messages, changes, first, *, believes):
     return histories
 
 
-def encoded(model):
-    return [[key, code.hex()] for key, code in model.items()]
-
-
-def decoded(pairs):
-    return {key: bytes.fromhex(code) for key, code in pairs}
-
-
 # The two processes
-
-
-class Child:
-    """A fork that tells messages and takes commands."""
-
-    def __init__(self, run):
-        self._from_child, to_parent = os.pipe()
-        from_parent, self._to_child = os.pipe()
-        self._rest = b""
-        self.pid = os.fork()
-        if self.pid:
-            os.close(to_parent)
-            os.close(from_parent)
-            return
-        os.close(self._from_child)
-        os.close(self._to_child)
-
-        def tell(event, **fields):
-            os.write(to_parent, json.dumps({"event": event, **fields}).encode() + b"\n")
-
-        try:
-            run(tell, lambda: os.read(from_parent, 1))
-        except BaseException:  # noqa: BLE001  a fork must not return
-            what = "a process ended with an exception that is not of rankbits"
-            tell("broke", what=what, text=traceback.format_exc()[-1500:])
-        while True:
-            signal.pause()
-
-    def messages_until(self, last):
-        """What the child tells, up to an event that ends it."""
-        messages, end = [], time.monotonic() + PATIENCE
-        while not messages or messages[-1]["event"] not in (last, "broke"):
-            if not select.select([self._from_child], [], [], max(end - time.monotonic(), 0))[0]:
-                return [*messages, {"event": "broke", "what": "a process hangs", "text": last}]
-            data = os.read(self._from_child, 1 << 16)
-            if not data:
-                return [*messages, {"event": "broke", "what": "a process died", "text": last}]
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            messages += [json.loads(line) for line in lines]
-        return messages
-
-    def command(self):
-        os.write(self._to_child, b".")
-
-    def kill(self):
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self._from_child)
-        os.close(self._to_child)
 
 
 def read(folder, tell, wait):
@@ -299,8 +242,7 @@ class Runs:
     def calls(self):
         """The calls of a run in which nothing fails."""
         self._run(None, "stop", has_reader=True)
-        calls = [call for call in read_trace(self._base / "trace") if call.name != "mark"]
-        return calls
+        return [call for call in read_trace(self._base / "trace") if call.name != "mark"]
 
     def violation(self, call, fault, way, *, has_reader):
         """What is wrong after one run, and at which call: ("", "") if nothing is."""
@@ -401,6 +343,7 @@ def main():
     parser.add_argument("--scripts", type=int, default=1, help="how many seeds, from --seed on")
     parser.add_argument("--every", type=int, default=1, help="only every N-th call")
     parser.add_argument("--call", type=int, help="only this call")
+    parser.add_argument("--syncs", action="store_true", help="only calls that sync")
     parser.add_argument("--error", choices=FAULTS, help="only this error")
     parser.add_argument("--way", choices=WAYS, help="go on in this way only")
     parser.add_argument("--reader", choices=("yes", "no"), help="with, or without, a reader only")
@@ -423,6 +366,8 @@ def run_script(runs, seed, options, report):
     report.count("calls", len(calls))
     step = 1 + seed % options.every
     numbers = [options.call] if options.call else range(step, len(calls) + 1, options.every)
+    if options.syncs:
+        numbers = [number for number in numbers if calls[number - 1].name == "sync"]
     for call in numbers:
         for fault in [options.error] if options.error else FAULTS:
             if fault == "full" and calls[min(call, len(calls)) - 1].name != "write":

@@ -20,9 +20,9 @@ folders) with storage.c recording. Every prefix of the record is replayed on a m
 
 For each prefix: nothing of what was not synced, all of it, names without data, data without names,
 and random choices. In each state, what was acknowledged is there, and the change that was under
-way is there as a whole or not at all; the collection passes its check and can be changed. A creation,
-snapshot or copy that was not acknowledged may be absent: then opening is an InputError that says
-so, and creating again works.
+way is there as a whole or not at all; the collection passes its check and can be changed. A
+creation, snapshot or copy that was not acknowledged may be absent: then opening is an InputError
+that says so, and creating again works.
 """
 
 import argparse
@@ -356,7 +356,17 @@ def replay(calls, root, checker, options, report):
                 model = f"--random {options.random}{' --unordered' * options.unordered}"
                 repeat = f"{command} --seed {options.seed} --call {number} {model}"
                 report.violation(sort, f"{what}:{detail}", repeat)
+    require_same(disk, root)
     return number
+
+
+def require_same(disk, root):
+    """With nothing lost, the model must hold what the real folder holds: the trace has no gaps."""
+    for path, file in disk.names.items():
+        if file is not FOLDER and not path.endswith("-shm"):
+            assert (root / path).read_bytes() == file.current, f"the trace lacks writes to {path}"
+    real = {str(path.relative_to(root)) for path in root.rglob("*")}
+    assert real == set(disk.names), f"the trace lacks names: {sorted(real ^ set(disk.names))}"
 
 
 def main():
