@@ -16,8 +16,6 @@ from rankbits import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import Collection, HammingIndex
 
-HERE = Path(__file__).parent
-
 
 def random_codes(rng, n, n_bits):
     return BinaryCodes(np.packbits(rng.integers(0, 2, (n, n_bits)), axis=1), n_bits)
@@ -166,24 +164,3 @@ print(len(HammingIndex.load(sys.argv[1])))
         os.chmod(outside, 0o755)
         shutil.copytree(folder, Path(outside) / "c")
         assert lines_of(source, Path(outside) / "c") == ["10"]
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_a_writer_killed_at_many_of_its_writes_loses_nothing_it_told(tmp_path):
-    report = kill(tmp_path, "--every", 61)
-    assert report["kills_at_calls"] >= 15
-
-
-def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path):
-    report = kill(tmp_path, "--random", 15)
-    assert report["kills_at_random"] == 15
-    assert report["told"] > 0
-
-
-def kill(tmp_path, *arguments):
-    """Files in memory do: a kill of a process is not a power cut."""
-    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
-    command = [sys.executable, HERE.parent / "killing.py", "--folder", folder, *arguments]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)

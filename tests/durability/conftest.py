@@ -1,0 +1,6 @@
+"""The tools beside the tests are scripts, which find each other in their own folder only."""
+
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+collect_ignore = [path.name for path in _HERE.glob("*.py") if not path.name.startswith("test_")]

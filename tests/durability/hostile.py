@@ -1,0 +1,401 @@
+"""Folders made by strangers: collections that are wrong in every way, with all checksums repaired.
+
+    python tests/durability/hostile.py --cases 2000 --seed 0
+    python tests/durability/hostile.py --seed 1234 --cases 1    # repeats one case
+
+A case takes a valid collection, changes fields of its rows, its schema, its segment files or what
+its names stand for, repairs the checksums and counts, and does with it all that can be done with a
+collection. The answer is a result whose ids and distances are right, or an error of rankbits in
+one line, within a second. Anything else is a violation: another exception, a crash (run it under
+AddressSanitizer), a result that cannot be, a file outside of the folder that was changed, a hang.
+"""
+
+import argparse
+import faulthandler
+import json
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from hostile_rows import Rows, mutate_field, mutate_ids_against_codes, mutate_rows, pick
+from hostile_schema import mutate_files, mutate_schema
+from hostile_segments import mutate_bits, mutate_data, mutate_header
+from violations import Report
+
+from rankbits.errors import RankbitsError
+from rankbits.index import Collection, HammingIndex
+
+LIMIT = 1.0  # seconds for a case
+PATIENCE = 4.0  # seconds until a case that hangs is ended, with a traceback of where
+VICTIM = b"a file of somebody else\n"
+
+
+# Valid collections
+
+
+def build_templates(base):
+    """Collections of several shapes: name, folder."""
+    rng = np.random.default_rng(5)
+    shapes = {
+        "range ids": (13, range(150), (), range(150, 160)),
+        "listed ids": (64, range(3, 900, 7), (10, 17), range(5000, 5100, 9)),
+        "removed": (20, range(100, 300), range(110, 260, 2), ()),
+        "unsealed only": (9, (), (), range(0, 60, 3)),
+        "one word and a bit": (65, range(70), range(9), range(70, 75)),
+        "empty": (24, (), (), ()),
+        "one item": (1, (4,), (), ()),
+    }
+    for number, (n_bits, sealed, removed, unsealed) in enumerate(shapes.values()):
+        folder = base / f"template-{number}"
+        with Collection.create(folder, n_bits) as collection:
+            for ids in (sealed, [key + 10_000 for key in sealed]) if number == 1 else (sealed,):
+                if len(ids):
+                    collection.add(codes_for(rng, len(ids), n_bits), ids=list(ids))
+                    collection.seal()
+            if len(removed):
+                collection.remove(list(removed))
+            if len(unsealed):
+                collection.add(codes_for(rng, len(unsealed), n_bits), ids=list(unsealed))
+    return list(shapes)
+
+
+def codes_for(rng, n, n_bits):
+    return np.packbits(rng.integers(0, 2, (n, n_bits), dtype=np.uint8), axis=1)
+
+
+MUTATIONS = {
+    mutate_field: 8,
+    mutate_rows: 3,
+    mutate_bits: 3,
+    mutate_ids_against_codes: 3,
+    mutate_header: 5,
+    mutate_data: 4,
+    mutate_schema: 3,
+    mutate_files: 2,
+}
+NEED_SEGMENTS = {mutate_header, mutate_data}
+
+
+class Case:
+    """One folder that is about to become hostile."""
+
+    def __init__(self, base, templates, seed):
+        self.rng = np.random.default_rng(seed)
+        self._place = base / "case"
+        shutil.rmtree(self._place, ignore_errors=True)
+        self.folder = self._place / "collection"
+        number = int(self.rng.integers(len(templates)))
+        shutil.copytree(base / f"template-{number}", self.folder)
+        self.victim = self._place / "victim"
+        self.victim.write_bytes(VICTIM)
+        self.words = [f"{templates[number]}: "]
+        self._open = None
+
+    def say(self, text, end="; "):
+        self.words.append(text + end)
+
+    def segments(self):
+        return sorted((self.folder / "segments").glob("*.seg"))
+
+    def rows(self, *, is_repaired=True):
+        return _Opened(self, is_repaired=is_repaired)
+
+    def name_segment(self, path, crc, n):
+        """Let the manifest name a file as it is now."""
+        with self.rows() as rows:
+            for rowid, fields in rows.of(rows.manifest):
+                if fields[0] == int(path.stem):
+                    rows.set(rows.manifest, fields, "header_crc", crc)
+                    if self.rng.random() < 0.7 and n < 2**63:
+                        before = rows.value(rows.manifest, fields, "n")
+                        alive = rows.value(rows.manifest, fields, "n_alive")
+                        rows.set(rows.manifest, fields, "n", n)
+                        if isinstance(before, int) and isinstance(alive, int):
+                            rows.set(rows.manifest, fields, "n_alive", alive + n - before)
+                    rows.put(rows.manifest, rowid, fields)
+
+    def mutate(self):
+        """One mutation, or a few on top of each other; files last, as they hide the rest."""
+        n = int(pick(self.rng, (1, 1, 1, 2, 3)))
+        mutations = [mutation for mutation, weight in MUTATIONS.items() for _ in range(weight)]
+        chosen = [pick(self.rng, mutations) for _ in range(n)]
+        for mutation in sorted(chosen, key=list(MUTATIONS).index):
+            if mutation in NEED_SEGMENTS and not self.segments():
+                continue
+            try:
+                mutation(self, self.rng)
+            except (sqlite3.Error, StopIteration, TypeError, ValueError, OverflowError) as error:
+                self.say(f"(not applied: {error})")  # what came before was too much for it
+        return "".join(self.words)
+
+
+class _Opened:
+    """The rows of a case for one mutation, repaired afterwards as far as chance has it."""
+
+    def __init__(self, case, *, is_repaired):
+        self._case, self._is_repaired = case, is_repaired
+
+    def __enter__(self):
+        self._rows = Rows(self._case.folder)
+        return self._rows
+
+    def __exit__(self, *error):
+        with closing(self._rows.database):
+            if error[0] is None and self._is_repaired:
+                for repair in (self._rows.repair_alive, self._rows.repair_counts):
+                    if self._case.rng.random() < 0.75:
+                        try:
+                            repair()
+                        except (sqlite3.Error, StopIteration, ValueError, TypeError, OverflowError):
+                            self._case.say("(not repaired)")
+
+
+# What is done with a folder
+
+
+class Wrong(Exception):
+    """A result that cannot be."""
+
+
+class Twice(Wrong):
+    """An id that is there twice; opening need not notice that, but a check must."""
+
+
+def check_results(index, rng):
+    """Search, and compare what comes with the codes that the index itself gives out."""
+    n_bits, ids = index.n_bits, index.ids
+    width = -(-n_bits // 8)
+    if (ids < 0).any() or (np.diff(ids) < 0).any() or len(ids) != len(index):
+        raise Wrong("ids are negative, or do not ascend, or are not as many as there are items")
+    if (np.diff(ids) == 0).any():
+        raise Twice("an id is there twice, and a check passes")
+    codes = index.codes().packed
+    if codes.shape != (len(ids), width):
+        raise Wrong(f"codes have shape {codes.shape}, there are {len(ids)} ids")
+    if n_bits % 8 and (codes[:, -1] & 0xFF >> n_bits % 8).any():
+        raise Wrong("codes have bits beyond their length")
+    queries = codes_for(rng, 2, n_bits)
+    distances = np.bitwise_count(queries[:, None] ^ codes[None]).sum(axis=2, dtype=np.int64)
+    table, names = index.search(queries, 4)
+    ragged = index.within(queries, n_bits // 2)
+    for row in range(2):
+        right = sorted(zip(distances[row].tolist(), ids.tolist(), strict=True))
+        nearest = [
+            pair
+            for pair in zip(table[row].tolist(), names[row].tolist(), strict=True)
+            if pair[1] >= 0
+        ]
+        if nearest != right[:4]:
+            raise Wrong(f"the nearest are {nearest}, and should be {right[:4]}")
+        near = slice(ragged.offsets[row], ragged.offsets[row + 1])
+        pairs = list(zip(ragged.distances[near].tolist(), ragged.ids[near].tolist(), strict=True))
+        if pairs != [pair for pair in right if pair[0] <= n_bits // 2]:
+            raise Wrong("the items within a radius are others")
+
+
+def read_collection(folder, rng):
+    with Collection.open(folder) as collection:
+        check_results(collection, rng)
+        collection.info()
+        repr(collection)
+        len(collection)
+
+
+def check_collection(folder, rng):
+    with Collection.open(folder) as collection:
+        collection.check()
+
+
+def read_unverified(folder, rng):
+    with Collection.open(folder, verify=False) as collection:
+        check_results(collection, rng)
+
+
+def copy_collection(folder, rng):
+    with Collection.open(folder) as collection:
+        collection.snapshot(folder.parent / "snapshot", link=bool(rng.integers(2)))
+    read_collection(folder.parent / "snapshot", rng)
+
+
+def load_mapped(folder, rng):
+    check_results(HammingIndex.load(folder), rng)
+
+
+def load_into_memory(folder, rng):
+    index = HammingIndex.load(folder, mmap=False, kind="mih")
+    check_results(index, rng)
+    index.add(codes_for(rng, 3, index.n_bits))
+    index.save(folder.parent / "saved")
+
+
+def write_collection(folder, rng):
+    with Collection.open(folder, writable=True) as collection:
+        codes = codes_for(rng, 3, collection.n_bits)
+        ids = collection.add(codes)
+        collection.remove(ids[:1])
+        if len(collection.ids):
+            collection.upsert(codes[:1], ids=collection.ids[:1])
+        collection.seal()
+        collection.compact()
+        check_results(collection, rng)
+
+
+def save_over(folder, rng):
+    index = HammingIndex(8)
+    index.add(codes_for(rng, 3, 8))
+    index.save(folder)
+
+
+def create_over(folder, rng):
+    Collection.create(folder, 8).close()
+
+
+READS = (check_collection, read_unverified, copy_collection, load_mapped, load_into_memory)
+WRITES = (write_collection, write_collection, save_over, create_over)
+
+
+def uses_of(rng):
+    """What is done in one case; what writes comes last, and works on what is left."""
+    first, second = rng.choice(len(READS), 2, replace=False)
+    return (read_collection, READS[first], READS[second], pick(rng, WRITES))
+
+
+def passes_check(folder):
+    try:
+        check_collection(folder, None)
+    except RankbitsError:
+        return False
+    return True
+
+
+def run_case(base, templates, seed):
+    """What is wrong in one case: sentence, detail; and what the case was."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case = Case(base, templates, seed)
+        words = case.mutate()
+        start = time.monotonic()
+        for use in uses_of(case.rng):
+            try:
+                use(case.folder, np.random.default_rng(seed))
+            except RankbitsError as error:
+                if "\n" in str(error) or not str(error):
+                    return f"{use.__name__}: an error of more than one line", str(error), words
+            except Wrong as error:
+                if isinstance(error, Twice) and not passes_check(case.folder):
+                    continue
+                return f"{use.__name__}: a result that cannot be", str(error), words
+            except Exception as error:  # noqa: BLE001  what this tool looks for
+                sort = f"{use.__name__}: raises {type(error).__name__}"
+                return sort, traceback.format_exc(limit=-4), words
+            if case.victim.read_bytes() != VICTIM:
+                return f"{use.__name__}: changes a file outside of the folder", "", words
+        seconds = time.monotonic() - start
+    if seconds > LIMIT:
+        return "takes more than a second", f"{seconds:.1f} s", words
+    return None, f"{seconds:.3f}", words
+
+
+def work(base, first, last, only):
+    """The process that opens the folders: tells each case before and after."""
+    templates = build_templates(base)
+    faulthandler.enable()
+    for seed in range(first, last):
+        sys.stdout.write(json.dumps({"begins": seed}) + "\n")
+        sys.stdout.flush()
+        for attempt in range(3):
+            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            sort, detail, words = run_case(base, templates, seed)
+            faulthandler.cancel_dump_traceback_later()
+            if sort != "takes more than a second" or attempt == 2:
+                break  # a busy machine may take its time, but not three times
+        outcome = {"ended": seed, "sort": sort, "detail": detail, "words": words}
+        sys.stdout.write(json.dumps(outcome) + "\n")
+        if only:
+            sys.stderr.write(f"{words}\n{sort}\n{detail}\n")
+    sys.stdout.write('{"done": true}\n')
+    sys.stdout.flush()
+
+
+def watch(options, report, base):
+    """Start the process that works, and start it again behind a case that ended it."""
+    first, last, slowest = options.seed, options.seed + options.cases, 0.0
+    while first < last:
+        command = [sys.executable, __file__, "--work", str(base), "--seed", str(first)]
+        command += ["--cases", str(last - first)] + ["--only"] * (options.cases == 1)
+        errors = base / "errors"
+        with errors.open("w") as file:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
+            begun, is_done = first, False
+            for line in process.stdout:
+                message = json.loads(line)
+                begun, is_done = message.get("begins", begun), "done" in message
+                if "ended" in message:
+                    report.count("cases")
+                    if message["sort"]:
+                        tell(
+                            report, begun, message["sort"], f"{message['words']}{message['detail']}"
+                        )
+                    else:
+                        slowest = max(slowest, float(message["detail"]))
+            process.wait()
+        if options.cases == 1:
+            sys.stderr.write(errors.read_text())
+        if is_done:
+            break
+        report.count("cases")
+        text = errors.read_text()
+        sort = "hangs" if "Timeout (0:" in text else f"ends the process ({process.returncode})"
+        sort = "AddressSanitizer" if "AddressSanitizer" in text else sort
+        tell(report, begun, sort, text[:2500])
+        first = begun + 1
+    report.counts["slowest_seconds"] = round(slowest, 3)
+
+
+def tell(report, seed, sort, detail):
+    command = f"python tests/durability/hostile.py --seed {seed} --cases 1"
+    report.violation(sort, f"seed {seed}: {detail}", command)
+
+
+def clear(base):
+    """Folders that a case left without permission, pipes and huge files go as well."""
+    for path in base.rglob("*"):
+        if path.is_symlink() or stat.S_ISFIFO(path.lstat().st_mode):
+            path.unlink()
+    shutil.rmtree(base, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--keep-going", action="store_true", help="count all violations")
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--only", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        shutil.rmtree(options.work / "all", ignore_errors=True)
+        (options.work / "all").mkdir()
+        work(options.work / "all", options.seed, options.seed + options.cases, options.only)
+        return
+    report = Report("hostile", goes_on=options.keep_going)
+    base = Path(tempfile.mkdtemp(dir=options.folder)).resolve()
+    try:
+        watch(options, report, base)
+    finally:
+        clear(base)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

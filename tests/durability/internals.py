@@ -1,0 +1,29 @@
+"""The few things these tools take from inside of rankbits.
+
+Everything else goes through the public API, so this is the only module to adjust when the inside
+of `rankbits.index` changes.
+"""
+
+import re
+
+from rankbits.index.disk import building
+from rankbits.index.store import changes
+
+DATABASE = "collection.sqlite"
+COUNTED = {"n_segments": "segments", "n_batches": "pending", "n_parts": "parts"}  # in table state
+MANIFEST = ("parts", "segments")  # the table that names the files, in one format or the other
+
+
+def seal_early():
+    """Let a few dozen codes become a segment file, so that short scripts reach every path."""
+    building.SEAL_AT, changes.SMALL = 40, 8
+
+
+def says_unchanged(message):
+    """Whether an error promises that the call changed nothing."""
+    return re.search(r"as it was before|nothing (was|has been) changed", message) is not None
+
+
+def says_unfinished(message):
+    """Whether an error tells a reader that there is no collection (yet), rather than damage."""
+    return re.search(r"must hold a collection|never finished|there is no", message) is not None
