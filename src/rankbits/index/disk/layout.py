@@ -27,8 +27,8 @@ _OURS = re.compile(
     rf"|\.{re.escape(DATABASE)}\.[0-9a-f]{{8}}(-wal|-shm|-journal)?"
 )
 _UNFINISHED = re.compile(rf"\.{re.escape(DATABASE)}\.[0-9a-f]{{8}}(-wal|-shm|-journal)?")
-_SEGMENT = re.compile(r"([1-9][0-9]*)\.seg")
-_UNFINISHED_SEGMENT = re.compile(r"\.[1-9][0-9]*\.seg\.[0-9a-z_]{8}")
+_SEGMENT = re.compile(r"([1-9][0-9]{0,17})\.seg")
+_UNFINISHED_SEGMENT = re.compile(r"\.[1-9][0-9]{0,17}\.seg\.[0-9a-f]{8}")
 _MACHINE_ERRORS = {  # of the machine rather than of the file; all else that SQLite says is damage
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
