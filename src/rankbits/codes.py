@@ -229,4 +229,15 @@ def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray
     require_same_bits(queries, database)
     out = np.empty((len(queries), len(database)), np.uint16)
     _native.distances(queries.packed, database.packed, out, n_threads=_native.threads(None))
+    require_unchanged(int(out.max()) <= queries.n_bits, f"a distance is {out.max()}", queries)
     return out
+
+
+def require_unchanged(is_sound: bool, evidence: str, queries: BinaryCodes) -> None:
+    """Refuse distances that codes of this length cannot have: their bytes were written to."""
+    if not is_sound:
+        raise InputError(
+            f"codes changed while they were being compared: {evidence}, which codes of "
+            f"{queries.n_bits} bits cannot give; do not write to the array or the file behind "
+            "BinaryCodes, or pass a copy"
+        )
