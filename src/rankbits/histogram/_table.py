@@ -9,6 +9,7 @@ import numpy as np
 
 from rankbits import _check
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError
 
 _FORMAT = 1
@@ -115,8 +116,12 @@ class TieHistogram:
             raise InputError(f"path must name a saved histogram, there is no {path}")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                names = ("rankbits_histogram", "counts", "levels")
+                require_unpackable_npz(path, stored.zip, names)
                 version = int(stored["rankbits_histogram"])
                 counts, levels = stored["counts"], stored["levels"]
+        except InputError:
+            raise
         except READ_ERRORS as error:
             raise FileFormatError(
                 f"{path} is not a whole saved histogram: {one_line(error)}"
