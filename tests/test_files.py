@@ -55,7 +55,7 @@ def test_an_error_in_the_block_keeps_the_old_file_and_leaves_nothing(path, error
     assert content_is(path, OLD)
 
 
-@pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_step_that_fails_keeps_the_old_file_and_leaves_nothing(path, monkeypatch, step):
     def fail(*args):
         raise OSError("disk on fire")
@@ -89,6 +89,49 @@ def test_permissions_follow_the_umask_and_leave_it_as_it_was(path, umask, mode):
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == mode
+
+
+def test_threads_that_write_leave_the_umask_alone(tmp_path):
+    """In a process of its own, as a umask belongs to the process."""
+    script = """
+import os, sys, threading, time
+from rankbits._files import write_atomically
+os.umask(0o022)
+set_umask = os.umask
+os.umask = lambda mask: (set_umask(mask), time.sleep(0.001))[0]  # threads meet between two calls
+end, modes = time.monotonic() + 2, set()
+def write(name):
+    while time.monotonic() < end:
+        with write_atomically(name) as file:
+            file.write(b"x")
+        modes.add(os.stat(name).st_mode & 0o777)
+threads = [threading.Thread(target=write, args=(f"{sys.argv[1]}/{k}",)) for k in range(8)]
+sys.setswitchinterval(1e-5)
+for thread in threads: thread.start()
+while time.monotonic() < end:  # a file of someone else, made meanwhile
+    handle = os.open(sys.argv[1] + "/other", os.O_CREAT | os.O_WRONLY, 0o666)
+    modes.add(os.fstat(handle).st_mode & 0o777)
+    os.close(handle)
+    os.unlink(sys.argv[1] + "/other")
+for thread in threads: thread.join()
+print([oct(mode) for mode in sorted(modes)], oct(os.umask(0)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("['0o644'] 0o22\n", "")
+
+
+def test_a_temporary_name_that_exists_is_not_used(path, monkeypatch):
+    names = iter(["00000000", "11111111"])
+    monkeypatch.setattr(_files.secrets, "token_hex", lambda n: next(names))
+    taken = path.with_name(f".{path.name}.00000000")
+    taken.write_bytes(OLD)
+    with write_atomically(path) as file:
+        assert file.write(NEW)
+        assert path.with_name(f".{path.name}.11111111").exists()
+    assert taken.read_bytes() == OLD
+    assert path.read_bytes() == NEW
 
 
 def test_a_folder_and_a_missing_folder_are_refused(tmp_path):

@@ -207,7 +207,10 @@ void count_levels(const Items& items, const uint8_t* query, const void* levels, 
     const auto* narrow = static_cast<const uint8_t*>(levels);
     const auto* wide = static_cast<const uint16_t*>(levels);
     if (is_wide || !is_small(n_bins, n_levels)) {
-        each_distance(items, query, 0, items.n, [&](size_t i, size_t d) { ++table[d * n_levels + (is_wide ? wide[i] : narrow[i])]; });
+        each_distance(items, query, 0, items.n, [&](size_t i, size_t d) {
+            const size_t level = is_wide ? wide[i] : narrow[i];
+            ++table[d * n_levels + (level < n_levels ? level : n_levels - 1)];
+        });
         return;
     }
     count_by_level(items, query, n_levels, n_bins, table, [&](size_t first, uint8_t* room) -> const uint8_t* {

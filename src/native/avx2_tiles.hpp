@@ -204,11 +204,12 @@ RANKBITS_INLINE void joint_index(const __m256i first[4], const __m256i second[4]
     }
 }
 
-// index = distance * n_levels + level.
+// index = distance * n_levels + level, or the last level where there is no such level.
 RANKBITS_INLINE void level_index(const __m256i distance[4], const uint8_t* levels, size_t n_levels, uint16_t* index) {
     const __m256i zero = _mm256_setzero_si256(), factor = _mm256_set1_epi16(static_cast<short>(n_levels));
+    const __m256i last = _mm256_set1_epi8(static_cast<char>(n_levels > 256 ? 255 : n_levels - 1));
     for (size_t v = 0; v < 4; ++v) {
-        const __m256i level = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(levels + 32 * v));
+        const __m256i level = _mm256_min_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(levels + 32 * v)), last);
         const auto combine = [&](__m256i d, __m256i l) { return _mm256_add_epi16(_mm256_mullo_epi16(d, factor), l); };
         store_words(index + 32 * v, combine(_mm256_unpacklo_epi8(distance[v], zero), _mm256_unpacklo_epi8(level, zero)),
                     combine(_mm256_unpackhi_epi8(distance[v], zero), _mm256_unpackhi_epi8(level, zero)));

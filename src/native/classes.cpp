@@ -12,13 +12,20 @@
 namespace rankbits {
 namespace {
 
+// Class numbers of our own, below n_classes; -1 for all others, which no query has. A caller's may change while we count.
+std::vector<int32_t> known_classes(const int32_t* classes, size_t n, size_t n_classes) {
+    std::vector<int32_t> known(classes, classes + n);
+    for (int32_t& c : known) c = c < 0 || static_cast<size_t>(c) >= n_classes ? -1 : c;
+    return known;
+}
+
 // The chunk by class, class numbers ascending: items, their weights if they have any, and where each class starts. Items of no
 // query's class come last.
 struct ByClass {
     std::vector<uint32_t> items, weights;
     std::vector<size_t> starts;
 
-    ByClass(const int32_t* item_class, const Distinct& distinct, size_t n, size_t n_classes)
+    ByClass(const std::vector<int32_t>& item_class, const Distinct& distinct, size_t n, size_t n_classes)
         : items(n), weights(distinct.weights.size()), starts(n_classes + 2, 0) {
         const auto item = [&](size_t k) { return distinct.weights.empty() ? static_cast<uint32_t>(k) : distinct.items[k]; };
         const auto spot = [&](uint32_t i) { return item_class[i] < 0 ? n_classes : static_cast<size_t>(item_class[i]); };
@@ -63,16 +70,16 @@ struct Worker {
     // One query's row of a level: u32 counters of one block.
     uint32_t* row(size_t level, size_t q) { return rows.get() + (level * MAX_GROUP + q) * n_bins; }
 
-    // Adds both levels of a query to its counts and clears them.
-    void flush(size_t q, int64_t* counts, size_t n_levels) {
+    // Adds both levels of a query to its counts, which have `bins` of our bins, and clears them.
+    void flush(size_t q, int64_t* counts, size_t bins, size_t n_levels) {
         uint32_t *other = row(0, q), *own = row(1, q);
         if (n_levels == 2) {  // the usual case, in a form that compilers turn into vectors
-            for (size_t d = 0; d < n_bins; ++d) {
+            for (size_t d = 0; d < bins; ++d) {
                 counts[2 * d] += other[d];
                 counts[2 * d + 1] += own[d];
             }
         } else {  // only level 0 is ever counted then
-            for (size_t d = 0; d < n_bins; ++d) counts[d * n_levels] += other[d];
+            for (size_t d = 0; d < bins; ++d) counts[d * n_levels] += other[d];
         }
         std::fill_n(other, n_bins, 0u);
         std::fill_n(own, n_bins, 0u);
@@ -104,18 +111,22 @@ void count_block(Worker& worker, const Items& items, const Group& group, const R
 
 }  // namespace
 
-bool count_classes(const Codes& queries, const Codes& items, const int32_t* query_class, const int32_t* item_class, const Counts& counts,
-                   Workers& workers) {
-    const Distinct distinct = compress_if_it_pays(items, item_class, queries, counts.n_bins);
-    const int32_t highest = *std::max_element(query_class, query_class + queries.n);
+bool count_classes(const Codes& queries, const Codes& items, const int32_t* class_of_query, const int32_t* class_of_item,
+                   const Counts& counts, Workers& workers) {
+    const size_t n_bins = bins_of_bytes(items.width);
+    const std::vector<int32_t> query_class = known_classes(class_of_query, queries.n, queries.n);
+    const int32_t highest = *std::max_element(query_class.begin(), query_class.end());
+    const size_t n_classes = static_cast<size_t>(highest + 1);
+    const std::vector<int32_t> item_class = known_classes(class_of_item, items.n, n_classes);
+    const Distinct distinct = compress_if_it_pays(items, item_class.data(), queries, n_bins);
     const size_t n = distinct.weights.empty() ? items.n : distinct.items.size(), n_block = items_a_block(items.width, n);
-    const ByClass sorted(item_class, distinct, n, highest < 0 ? 0 : static_cast<size_t>(highest) + 1);
+    const ByClass sorted(item_class, distinct, n, n_classes);
 
     std::vector<uint32_t> asked(queries.n);
     std::iota(asked.begin(), asked.end(), 0u);
     std::stable_sort(asked.begin(), asked.end(), [&](uint32_t a, uint32_t b) { return query_class[a] < query_class[b]; });
 
-    const size_t most = kernels().group_size(counts.n_bins), n_groups = (queries.n + most - 1) / most;
+    const size_t most = kernels().group_size(n_bins), n_groups = (queries.n + most - 1) / most;
     const size_t by_query = std::min(workers.size(), n_groups), by_block = std::max<size_t>(1, workers.size() / by_query);
     const size_t row_cells = counts.n_bins * counts.n_levels, cells = queries.n * row_cells;
     std::mutex adding;
@@ -123,7 +134,7 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
     return workers.run([&](size_t w) {
         const size_t part = w % by_query, lane = w / by_query;
         if (lane >= by_block) return;
-        Worker worker(n_block, items.width, counts.n_bins);
+        Worker worker(n_block, items.width, n_bins);
         Buffer<int64_t> own;  // several workers share these queries: each counts for itself and adds at the end
         if (by_block > 1) own = zeroed<int64_t>(cells);
         int64_t* const totals = own ? own.get() : counts.data;
@@ -141,7 +152,7 @@ bool count_classes(const Codes& queries, const Codes& items, const int32_t* quer
                     runs[q] = run_of(sorted.starts, query_class[members[q]], first, size);
                 }
                 count_block(worker, block, group, runs, query_class[members[0]] == query_class[members[group.n - 1]]);
-                for (size_t q = 0; q < group.n; ++q) worker.flush(q, totals + members[q] * row_cells, counts.n_levels);
+                for (size_t q = 0; q < group.n; ++q) worker.flush(q, totals + members[q] * row_cells, counts.n_bins, counts.n_levels);
             }
         }
         if (own) {

@@ -1,7 +1,8 @@
 // The loop nests of one instruction set. Every set gives the same integers; the portable one is the twin of the others.
 //
 // A block is a run of items laid out as its set likes best. Counters inside a call are u32: a block holds few enough items.
-// Callers settle types, shapes and empties; a kernel takes pointers and sizes, allocates nothing and never throws.
+// Callers settle types, shapes and empties; a kernel takes pointers and sizes, allocates nothing and never throws. n_bins is
+// 8 * width + 1, so that whatever the bytes are, every distance has its bin.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +50,8 @@ struct Kernels {
     // Adds the items of the ranges to rows[q] for each query q of the group. Ranges are disjoint and ascend.
     void (*count_group)(const Items& items, const Group& group, const Range* ranges, size_t n_ranges, size_t n_bins, const Scratch& scratch,
                         uint32_t* const* rows);
-    // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide. The table has one spare cell behind it.
+    // Adds each item to table[distance * n_levels + level]; levels are u8, or u16 where is_wide; a level that does not exist counts as
+    // the last. The table has one spare cell behind it.
     void (*count_levels)(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t n_bins,
                          uint32_t* table);
     // The same for two queries, each with its own table rows[q], the level being the number of the query's tags that the item has, at

@@ -14,7 +14,8 @@ namespace {
 // queries, two at a time; a lone last query comes twice, and its second table is dropped. Tables are added to the counts and cleared.
 template <class Prepare, class Body>
 bool each_block(const Codes& queries, const Codes& items, const Counts& counts, Workers& workers, Prepare prepare, Body body) {
-    const size_t n_block = items_a_block(items.width, items.n), cells = counts.n_bins * counts.n_levels;
+    const size_t n_block = items_a_block(items.width, items.n), row_cells = counts.n_bins * counts.n_levels;
+    const size_t cells = bins_of_bytes(items.width) * counts.n_levels;
     const size_t n_pairs = (queries.n + 1) / 2;
     return workers.run([&](size_t w) {
         const auto block = zeroed<uint8_t>(kernels().block_bytes(n_block, items.width));
@@ -29,8 +30,8 @@ bool each_block(const Codes& queries, const Codes& items, const Counts& counts, 
                 const size_t last = std::min(2 * pair + 1, queries.n - 1), asked[2] = {2 * pair, last};
                 body(asked, laid, first, prepared, tables);
                 for (size_t q = asked[0]; q <= last; ++q) {
-                    int64_t* const row = counts.data + q * cells;
-                    for (size_t i = 0; i < cells; ++i) row[i] += tables[q - asked[0]][i];
+                    int64_t* const row = counts.data + q * row_cells;
+                    for (size_t i = 0; i < row_cells; ++i) row[i] += tables[q - asked[0]][i];
                 }
                 std::memset(room.get(), 0, 2 * (cells + 16) * sizeof(uint32_t));
             }
@@ -83,15 +84,15 @@ bool count_levels(const Codes& queries, const Codes& items, const void* levels, 
                           for (int q = 0; q < (asked[0] == asked[1] ? 1 : 2); ++q) {
                               const size_t offset = (asked[q] * items.n + first) * (is_wide ? 2 : 1);
                               kernels().count_levels(block, queries.data + asked[q] * queries.width,
-                                                     static_cast<const uint8_t*>(levels) + offset, is_wide, counts.n_levels, counts.n_bins,
-                                                     tables[q]);
+                                                     static_cast<const uint8_t*>(levels) + offset, is_wide, counts.n_levels,
+                                                     bins_of_bytes(items.width), tables[q]);
                           }
                       });
 }
 
 bool count_tags(const Codes& queries, const Codes& items, const int64_t* starts, const int32_t* tags, const uint8_t* rows, size_t n_tags,
                 const Counts& counts, Workers& workers) {
-    const size_t joint = kernels().joint_cells(counts.n_bins * 2);
+    const size_t n_bins = bins_of_bytes(items.width), joint = kernels().joint_cells(n_bins * 2);
     return each_block(queries, items, counts, workers, [&](size_t first, size_t n) { return TagRows(rows, n_tags, first, n); },
                       [&](const size_t asked[2], const Items& block, size_t, const TagRows& of, uint32_t* const tables[2]) {
                           thread_local Buffer<uint32_t> counters;
@@ -106,7 +107,7 @@ bool count_tags(const Codes& queries, const Codes& items, const int64_t* starts,
                               }
                               both[q] = {queries.data + asked[q] * queries.width, mine[q].data(), mine[q].size()};
                           }
-                          kernels().count_tags(block, both, counts.n_levels, counts.n_bins, {counters.get()}, tables);
+                          kernels().count_tags(block, both, counts.n_levels, n_bins, {counters.get()}, tables);
                       });
 }
 
@@ -141,7 +142,8 @@ bool each_pair(const Codes& queries, const Codes& items, Workers& workers, Body 
 
 }  // namespace
 
-bool largest_counts(const Codes& queries, const Codes& codes, const int64_t* n_items, int64_t* largest, size_t n_bins, Workers& workers) {
+bool largest_counts(const Codes& queries, const Codes& codes, const int64_t* n_items, int64_t* largest, Workers& workers) {
+    const size_t n_bins = bins_of_bytes(codes.width);
     return each_pair(queries, codes, workers, [&](size_t q, size_t i, size_t d) {
         int64_t& most = largest[q * n_bins + d];
         most = std::max(most, n_items[i]);

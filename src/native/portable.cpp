@@ -76,7 +76,10 @@ void count_group(const Items& items, const Group& group, const Range* ranges, si
 void count_levels(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t, uint32_t* table) {
     const auto* narrow = static_cast<const uint8_t*>(levels);
     const auto* wide = static_cast<const uint16_t*>(levels);
-    each_distance(items, query, 0, items.n, [&](size_t i, size_t d) { ++table[d * n_levels + (is_wide ? wide[i] : narrow[i])]; });
+    each_distance(items, query, 0, items.n, [&](size_t i, size_t d) {
+        const size_t level = is_wide ? wide[i] : narrow[i];
+        ++table[d * n_levels + (level < n_levels ? level : n_levels - 1)];
+    });
 }
 
 void count_tags(const Items& items, const TagQuery queries[2], size_t n_levels, size_t, const Scratch&, uint32_t* const rows[2]) {

@@ -39,19 +39,21 @@ Tie printed_tie(double c, double p, double N, double P, double start) {
             -share * (p - 1) * pole * log + share * level * (log_C + log_start), share * log};
 }
 
-// The sum of discounts up to a real rank, linear between whole ones; slope D(⌈x⌉).
+// The sum of discounts up to a real rank, linear between whole ones; slope D(⌈x⌉). Ranks beyond the sums, and those that are no
+// number, are read as the last one and as 0.
 struct Discounts {
-    const double* sums;
-    double of_rank(size_t rank) const { return sums[rank] - sums[rank - 1]; }
-    double slope(double x) const { return of_rank(size_t(std::max(1.0, std::ceil(x)))); }
+    const DiscountSums& of;
+    double sum(double rank) const { return of.sums[rank > 0 ? size_t(std::min(rank, double(of.n - 1))) : 0]; }
+    double of_rank(double rank) const { return sum(rank) - sum(rank - 1); }
+    double slope(double x) const { return of_rank(std::max(1.0, std::ceil(x))); }
 
     // Mean discount of the ranks from N to N + c: by pieces, so that nothing cancels.
     double mean(double N, double c) const {
         const double first = std::floor(N), end = N + c;
-        if (end <= first + 1) return of_rank(size_t(first) + 1);
+        if (end <= first + 1) return of_rank(first + 1);
         const double last = std::floor(end);
-        const double head = (first + 1 - N) * of_rank(size_t(first) + 1), tail = end > last ? (end - last) * of_rank(size_t(last) + 1) : 0;
-        return (head + sums[size_t(last)] - sums[size_t(first) + 1] + tail) / c;
+        const double head = (first + 1 - N) * of_rank(first + 1), tail = end > last ? (end - last) * of_rank(last + 1) : 0;
+        return (head + sum(last) - sum(first + 1) + tail) / c;
     }
 };
 
@@ -123,6 +125,7 @@ void gather(const T* counts, size_t n_levels, const double* gains, Row& row) {
         if (c > 0) row.first = std::min(row.first, d ? d - 1 : 0), row.end = std::min(d + 2, ties.n);
     }
     ties.a[ties.n] = N + 1;
+    row.first = std::min(row.first, row.end);  // no count is above 0: no ties
 }
 
 double total(const Row& row) {
@@ -163,12 +166,11 @@ void gain_ties(Row& row, Form form, const Discounts& discounts) {
 }
 
 // Best possible gain: the highest levels first.
-double ideal_gain(const int64_t* level_counts, size_t n_levels, const double* gains, const double* sums) {
-    double ideal = 0;
-    size_t before = 0;
+double ideal_gain(const int64_t* level_counts, size_t n_levels, const double* gains, const Discounts& discounts) {
+    double ideal = 0, before = 0;
     for (size_t v = n_levels; v-- > 1;) {
-        const size_t after = before + size_t(level_counts[v]);
-        ideal += gains[v] * (sums[after] - sums[before]);
+        const double after = before + double(level_counts[v]);
+        ideal += gains[v] * (discounts.sum(after) - discounts.sum(before));
         before = after;
     }
     return ideal;
@@ -204,17 +206,18 @@ bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers) {
 }
 
 template <class T>
-bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const double* discount_sums, Workers& workers) {
+bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const DiscountSums& discount_sums, Workers& workers) {
+    const Discounts discounts{discount_sums};
     return for_rows(rows, gains, workers, [&](Row& row, const int64_t* level_counts) {
-        const double ideal = ideal_gain(level_counts, rows.n_levels, gains, discount_sums);
-        if (ideal > 0) gain_ties(row, form, {discount_sums});
+        const double ideal = ideal_gain(level_counts, rows.n_levels, gains, discounts);
+        if (ideal > 0) gain_ties(row, form, discounts);
         return ideal;
     });
 }
 
 template bool relaxed_ap(const SoftRows<float>&, Form, Workers&);
 template bool relaxed_ap(const SoftRows<double>&, Form, Workers&);
-template bool relaxed_ndcg(const SoftRows<float>&, Form, const double*, const double*, Workers&);
-template bool relaxed_ndcg(const SoftRows<double>&, Form, const double*, const double*, Workers&);
+template bool relaxed_ndcg(const SoftRows<float>&, Form, const double*, const DiscountSums&, Workers&);
+template bool relaxed_ndcg(const SoftRows<double>&, Form, const double*, const DiscountSums&, Workers&);
 
 }  // namespace rankbits

@@ -25,8 +25,14 @@ struct SoftRows {
 template <class T>
 bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers);  // two levels
 
-// gains of the levels, gains[0] = 0; discount_sums[r] = the first r discounts together, up to the longest list.
+// sums[r] = the first r discounts together, r < n: up to the longest list.
+struct DiscountSums {
+    const double* sums;
+    size_t n;
+};
+
+// gains of the levels, gains[0] = 0.
 template <class T>
-bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const double* discount_sums, Workers& workers);
+bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const DiscountSums& discount_sums, Workers& workers);
 
 }  // namespace rankbits

@@ -206,11 +206,11 @@ inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, 
     alignas(64) uint32_t at_row[TILE], at_column[TILE];
     const size_t stride = slopes_a_row(shape);
     const int32_t n_levels = int32_t(shape.n_levels);
-    const Ints ramp = {0, 1, 2, 3, 4, 5, 6, 7};
+    const Ints ramp = {0, 1, 2, 3, 4, 5, 6, 7}, last = Ints{} + int32_t(shape.n_bins - 1);
     for (size_t i = 0; i < tile.rows; ++i) {
         for (size_t j = 0; j < TILE; j += 8) {
             const size_t at = i * TILE + j;
-            const Ints cell = widen(bins + at) * n_levels;
+            const Ints bin = widen(bins + at), cell = (bin < last ? bin : last) * n_levels;
             store(at_row + j, cell + widen(levels.mine + at));
             if (BOTH) store(at_column + j, cell + widen(levels.theirs + at) + (ramp + int32_t(j)) * int32_t(stride));
         }

@@ -6,8 +6,8 @@ name in one rename. Beside it stands what reading a damaged file can raise.
 
 import lzma
 import os
+import secrets
 import struct
-import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -53,19 +53,18 @@ def write_atomically(
         raise InputError(f"path must name a file, {target} is a folder")
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing folder, there is no {target.parent}")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    handle, temporary = _create_beside(target)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         if may_replace:
             os.replace(temporary, target)
         else:
-            _rename_new(Path(temporary), target)
+            _rename_new(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
 
@@ -89,11 +88,18 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _create_beside(target: Path) -> tuple[int, Path]:
+    """A new file in the same folder, open to write; the system applies the process's umask.
+
+    The umask cannot be read without setting it, which other threads would notice.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    while True:
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            return os.open(temporary, flags, 0o666), temporary
+        except FileExistsError:
+            continue
 
 
 def sync_folder(folder: Path) -> None:

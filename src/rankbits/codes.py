@@ -15,6 +15,7 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._mapped import MappedFile
 from rankbits.errors import FileFormatError, InputError
 
 MAX_BITS = 4096
@@ -27,12 +28,12 @@ _CHECK_ROWS = 1 << 16
 
 
 class BinaryCodes:
-    """Packed binary codes of n items.
+    """Packed binary codes of n items, which do not change once they are made.
 
     Parameters
     ----------
     packed : ndarray of uint8, shape (n, ceil(n_bits / 8))
-        Kept without a copy if contiguous; may be memory-mapped.
+        Used without a copy if contiguous; may be memory-mapped. `codes.packed` is a read-only view.
     n_bits : int, 1 to 4096
 
     >>> codes = BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]])
@@ -40,10 +41,11 @@ class BinaryCodes:
     (BinaryCodes(n=2, n_bits=3), [[160], [32]])
     """
 
-    __slots__ = ("n_bits", "packed")
+    __slots__ = ("_file", "_n_bits", "_packed")
 
-    packed: np.ndarray
-    n_bits: int
+    _packed: np.ndarray
+    _n_bits: int
+    _file: MappedFile | None
 
     def __init__(self, packed: Any, n_bits: int) -> None:
         n_bits = _check.whole("n_bits", n_bits, 1, MAX_BITS)
@@ -55,9 +57,41 @@ class BinaryCodes:
                 f"{_check.describe(array)}; pack bits with BinaryCodes.from_bits() "
                 "and real values with BinaryCodes.from_logits()"
             )
-        self.packed = np.ascontiguousarray(array)
-        self.n_bits = n_bits
+        file = MappedFile.behind(array)
+        if file is not None:
+            file.require_whole()
+        contiguous = np.ascontiguousarray(array)
+        view = contiguous.view()
+        view.flags.writeable = False
+        is_copy = file is not None and not np.may_share_memory(contiguous, array)
+        object.__setattr__(self, "_packed", view)
+        object.__setattr__(self, "_n_bits", n_bits)
+        object.__setattr__(self, "_file", None if is_copy else file)
         self._refuse_trailing_bits()
+
+    @property
+    def packed(self) -> np.ndarray:
+        """The bytes, uint8 of shape (n, ceil(n_bits / 8)), read-only."""
+        if self._file is not None:
+            self._file.require_whole()
+        return self._packed
+
+    @property
+    def n_bits(self) -> int:
+        """Bits in a code."""
+        return self._n_bits
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"cannot set {name}: BinaryCodes do not change; make new ones with "
+            "BinaryCodes(packed, n_bits)"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete {name}: BinaryCodes do not change")
+
+    def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[np.ndarray, int]]:
+        return type(self), (self.packed, self.n_bits)
 
     def _refuse_trailing_bits(self) -> None:
         """Distances would count set bits beyond n_bits, so there must be none."""
@@ -106,7 +140,7 @@ class BinaryCodes:
         return np.unpackbits(self.packed, axis=1, count=self.n_bits)
 
     def __len__(self) -> int:
-        return len(self.packed)
+        return len(self._packed)
 
     def __repr__(self) -> str:
         return f"BinaryCodes(n={len(self)}, n_bits={self.n_bits})"
@@ -195,4 +229,15 @@ def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray
     require_same_bits(queries, database)
     out = np.empty((len(queries), len(database)), np.uint16)
     _native.distances(queries.packed, database.packed, out, n_threads=_native.threads(None))
+    require_unchanged(int(out.max()) <= queries.n_bits, f"a distance is {out.max()}", queries)
     return out
+
+
+def require_unchanged(is_sound: bool, evidence: str, queries: BinaryCodes) -> None:
+    """Refuse distances that codes of this length cannot have: their bytes were written to."""
+    if not is_sound:
+        raise InputError(
+            f"codes changed while they were being compared: {evidence}, which codes of "
+            f"{queries.n_bits} bits cannot give; do not write to the array or the file behind "
+            "BinaryCodes, or pass a copy"
+        )

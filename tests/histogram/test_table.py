@@ -1,6 +1,7 @@
 """The tie histogram as a value, and on disk."""
 
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -47,7 +48,26 @@ def test_counts_of_any_integer_type_become_int64(dtype):
         (np.zeros((1, 2, 1)), [0], "counts must be integers of shape"),
         (np.zeros((1, 1, 1), int), [0], "counts must be integers of shape"),
         (np.full((1, 2, 1), -1), [0], "counts must not be negative"),
-        (np.full((1, 2, 1), 2**63, np.uint64), [0], "counts must not be negative"),
+        (
+            np.full((1, 2, 1), 2**63, np.uint64),
+            [0],
+            "counts must be fewer than 2.63 items .* query 0 has 1844",
+        ),
+        (
+            np.full((1, 2, 1), 2**62),
+            [0],
+            "counts must be fewer than 2.63 items .*, query 0 has 9223372036854775808",
+        ),
+        (
+            np.full((1, 2, 2), 2**62, np.uint64),
+            [0, 1],
+            "counts must be fewer than 2.63 items for each query",
+        ),
+        (
+            [[[0], [5]], [[2**63 - 1], [1]]],
+            [0],
+            "counts must be fewer than 2.63 items for each query, query 1",
+        ),
         (np.zeros((1, 2, 2), int), [0], "levels must be 2 integers"),
         (np.zeros((1, 2, 2), int), [0.0, 1.0], "levels must be 2 integers"),
         (np.zeros((1, 2, 2), int), [1, 2], "levels must ascend from 0"),
@@ -60,6 +80,20 @@ def test_counts_of_any_integer_type_become_int64(dtype):
 def test_what_is_no_histogram_is_refused(counts, levels, says):
     with pytest.raises(InputError, match=f"^{says}"):
         TieHistogram(counts, levels)
+
+
+def test_the_most_items_that_an_int64_counts_are_taken_and_no_shard_more():
+    most = TieHistogram([[[5], [5]], [[2**63 - 2], [1]]], [0])
+    assert most.items.sum(axis=1).tolist() == [10, 2**63 - 1]
+    nothing = TieHistogram(np.zeros((2, 2, 2), int), [0, 1])
+    assert (most + nothing).items.sum(axis=1).tolist() == [10, 2**63 - 1]
+    one = TieHistogram([[[1, 0], [0, 0]], [[0, 1], [0, 0]]], [0, 1])
+    says = "fewer than 2^63 items together, query 1 has 9223372036854775807 and 1"
+    for shards in ((most, one), (one, most)):
+        with pytest.raises(InputError, match="shards must have fewer than"):
+            shards[0] + shards[1]
+    with pytest.raises(InputError, match=re.escape(says)):
+        most + one
 
 
 def test_a_saved_histogram_comes_back_and_numpy_reads_it(hist, path):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankbits._check import extra
+from rankbits._unpacking import batch_rows, require_unpackable_parquet
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.datasets._formats import pick_key, whole_file
 from rankbits.datasets._parquet import _is_number, _values
@@ -79,6 +80,7 @@ def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
     with whole_file(rows.path, ".parquet"), parquet.ParquetFile(rows.path) as stored:
         names = _columns(rows, stored)
+        require_unpackable_parquet(rows.path, stored, names, one_group_at_a_time=True)
         groups: list[int] = []
         skipped = 0
         for group in range(stored.num_row_groups):
@@ -87,7 +89,8 @@ def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
                 groups.append(group)
             else:
                 skipped += n_rows
-        for batch in stored.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names):
+        n_batch = batch_rows(rows.path, stored, names, _BATCH_ROWS)
+        for batch in stored.iter_batches(n_batch, row_groups=groups, columns=names):
             part = _matrix(rows, batch, names)[max(0, start - skipped) :]
             skipped += batch.num_rows
             if len(part):

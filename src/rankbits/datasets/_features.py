@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbits import _check
+from rankbits._unpacking import require_unpackable_npz
 from rankbits.datasets._formats import _ZIP_MAGIC, _require_magic, whole_file
 from rankbits.errors import FileFormatError, InputError
 
@@ -141,6 +142,7 @@ def read_arrays(file: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
         open(file, "rb") as stream,
         np.load(stream, allow_pickle=False) as stored,
     ):
+        require_unpackable_npz(file, stored.zip, keys)
         found = {key: stored[key] for key in keys if key in stored}
     for key, array in found.items():
         if not isinstance(array, np.ndarray):

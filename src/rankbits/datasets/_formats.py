@@ -7,6 +7,7 @@ import numpy as np
 
 from rankbits._check import extra
 from rankbits._files import one_line
+from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError, RankbitsError
 
 _NPY_MAGIC = b"\x93NUMPY"
@@ -31,6 +32,7 @@ def read_npz(path: str, key: str | None) -> np.ndarray:
         np.load(file, allow_pickle=False) as arrays,
     ):
         name = pick_key(path, key, list(arrays.keys()))
+        require_unpackable_npz(path, arrays.zip, [name])
         array = arrays[name]
         if not isinstance(array, np.ndarray):
             raise FileFormatError(f"{path} must hold arrays, its member {name!r} is not a .npy")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankbits._check import extra
+from rankbits._unpacking import read_parquet_table, require_unpackable, unpacked_bytes
 from rankbits.datasets._formats import pick_key, whole_file
 from rankbits.errors import FileFormatError, InputError
 
@@ -20,12 +21,12 @@ def read_parquet(path: str, key: str | None) -> np.ndarray:
     with whole_file(path, ".parquet"), parquet.ParquetFile(path) as file:
         names = list(file.schema_arrow.names)
         if key is None and len(names) > 1 and all(map(_is_number, file.schema_arrow.types)):
-            columns = file.read()
+            columns = read_parquet_table(path, parquet, file)
             return np.column_stack([_values(path, name, columns[name]) for name in names])
         name = pick_key(path, key, names)
         if names.count(name) > 1:
             raise FileFormatError(f"{path} has {names.count(name)} columns named {name!r}")
-        return _values(path, name, file.read(columns=[name])[name])
+        return _values(path, name, read_parquet_table(path, parquet, file, [name])[name])
 
 
 def load_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -35,17 +36,20 @@ def load_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         raise InputError(f"path must name a .parquet file, there is no {file}")
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
     with whole_file(file, ".parquet"), parquet.ParquetFile(file) as stored:
-        table = stored.read()
+        table = read_parquet_table(file, parquet, stored)
+        require_unpackable(file, sum(map(unpacked_bytes, table.columns)))
         return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
 
 
 def _values(path: str, name: str, column: Any) -> np.ndarray:
     """An Arrow column as an array."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if column.null_count:
         raise FileFormatError(f"{path} must have no nulls, column {name!r} has {column.null_count}")
     if pa.types.is_dictionary(column.type):
+        require_unpackable(path, unpacked_bytes(column))
         column = column.cast(column.type.value_type)
     kind = column.type
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -53,6 +57,7 @@ def _values(path: str, name: str, column: Any) -> np.ndarray:
     if pa.types.is_fixed_size_binary(kind) or pa.types.is_binary(kind):
         return _matrix_of_bytes(path, name, column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        require_unpackable(path, 4 * len(column) * (pc.max(pc.utf8_length(column)).as_py() or 0))
         return np.array(column.to_pylist(), dtype=np.str_)
     if _is_number(kind):
         return np.asarray(column.to_numpy())

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits.affinity import Affinity, Classes, Judgements, Tags
-from rankbits.codes import BinaryCodes, require_same_bits
+from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 from rankbits.errors import InputError
 from rankbits.histogram._table import TieHistogram
 
@@ -62,6 +62,7 @@ def count_ties(
     for done in _blocks(queries, database, affinity, counts, n_threads):
         if progress is not None:
             progress(done, len(queries) * len(database))
+    _require_all_counted(queries, len(database), counts)
     _leave_out(own, queries, database, affinity, counts)
     return TieHistogram(counts, affinity.levels)
 
@@ -159,6 +160,16 @@ def _levels(
         yield len(queries) * items.stop
 
 
+def _require_all_counted(queries: BinaryCodes, n_items: int, counts: np.ndarray) -> None:
+    """Each query met each item at a distance that its code length allows."""
+    totals = counts.sum(axis=(1, 2))
+    wrong = np.flatnonzero(totals != n_items)
+    if wrong.size:
+        query = int(wrong[0])
+        evidence = f"query {query} met {totals[query]} of {n_items} items"
+        require_unchanged(False, evidence, queries)
+
+
 def _leave_out(
     own: np.ndarray | None,
     queries: BinaryCodes,
@@ -182,6 +193,8 @@ def _pair_distances(
     for rows in _slices(len(asked), max(1, _PAIR_BYTES // queries.packed.shape[1])):
         different = queries.packed[asked[rows]] ^ database.packed[items[rows]]
         np.bitwise_count(different).sum(axis=1, out=distance[rows])
+    longest = int(distance.max(initial=0))
+    require_unchanged(longest <= queries.n_bits, f"a distance is {longest}", queries)
     return distance
 
 

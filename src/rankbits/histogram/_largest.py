@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankbits import _native
-from rankbits.codes import BinaryCodes, require_same_bits
+from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 
 
 def largest_codes(
@@ -17,11 +17,13 @@ def largest_codes(
     """
     require_same_bits(queries, database)
     distinct, n_items = distinct_codes(database)
-    largest = np.zeros((len(queries), queries.n_bits + 1), np.int64)
+    largest = np.zeros((len(queries), 8 * queries.packed.shape[1] + 1), np.int64)
     _native.largest_counts(
         queries.packed, distinct, n_items, largest, n_threads=_native.threads(n_threads)
     )
-    return largest
+    beyond = largest[:, queries.n_bits + 1 :]
+    require_unchanged(not beyond.any(), f"a distance is beyond {queries.n_bits}", queries)
+    return np.ascontiguousarray(largest[:, : queries.n_bits + 1])
 
 
 def distinct_codes(database: BinaryCodes) -> tuple[np.ndarray, np.ndarray]:

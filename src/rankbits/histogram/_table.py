@@ -1,5 +1,6 @@
 """The tie histogram as a value: it adds, stacks, saves and loads."""
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +9,12 @@ import numpy as np
 
 from rankbits import _check
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError
 
 _FORMAT = 1
+_MAX_ITEMS = 2**63 - 1  # of one query: more than an int64 counts
+_LOW_HALF = np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +43,10 @@ class TieHistogram:
                 f"levels must be {counts.shape[2]} integers, one per column of counts, "
                 f"got {_check.describe(levels)}"
             )
+        _require_countable(counts)
         counts, levels = counts.astype(np.int64, copy=False), levels.astype(np.int64, copy=False)
         if levels.size == 0 or levels[0] != 0 or (np.diff(levels) <= 0).any():
             raise InputError(f"levels must ascend from 0, got {levels.tolist()}")
-        if counts.size and counts.min() < 0:
-            raise InputError("counts must not be negative")
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "levels", levels)
 
@@ -81,6 +84,13 @@ class TieHistogram:
                 f"shards must share (queries, b + 1), got {mine} and {theirs}; "
                 "count both with the same queries and code length"
             )
+        totals = [hist.counts.sum(axis=(1, 2)) for hist in (self, other)]
+        if (totals[0] > _MAX_ITEMS - totals[1]).any():
+            query = int(np.argmax(totals[0] > _MAX_ITEMS - totals[1]))
+            raise InputError(
+                f"shards must have fewer than 2^63 items together, query {query} has "
+                f"{totals[0][query]} and {totals[1][query]}"
+            )
         levels = np.union1d(self.levels, other.levels)
         return TieHistogram(_spread(self, levels) + _spread(other, levels), levels)
 
@@ -106,8 +116,12 @@ class TieHistogram:
             raise InputError(f"path must name a saved histogram, there is no {path}")
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+                names = ("rankbits_histogram", "counts", "levels")
+                require_unpackable_npz(path, stored.zip, names)
                 version = int(stored["rankbits_histogram"])
                 counts, levels = stored["counts"], stored["levels"]
+        except InputError:
+            raise
         except READ_ERRORS as error:
             raise FileFormatError(
                 f"{path} is not a whole saved histogram: {one_line(error)}"
@@ -118,6 +132,24 @@ class TieHistogram:
             return cls(counts, levels)
         except InputError as error:
             raise FileFormatError(f"{path} does not hold a tie histogram: {error}") from None
+
+
+def _require_countable(counts: np.ndarray) -> None:
+    """Refuse negative counts, and queries whose items an int64 cannot count."""
+    if counts.size == 0:
+        return
+    if counts.min() < 0:
+        raise InputError("counts must not be negative")
+    if int(counts.max()) <= _MAX_ITEMS // math.prod(counts.shape[1:]):
+        return
+    wide = counts.astype(np.uint64)
+    halves = [part.sum(axis=(1, 2)).tolist() for part in (wide >> np.uint64(32), wide & _LOW_HALF)]
+    for query, (high, low) in enumerate(zip(*halves, strict=True)):
+        total = (high << 32) + low
+        if total > _MAX_ITEMS:
+            raise InputError(
+                f"counts must be fewer than 2^63 items for each query, query {query} has {total}"
+            )
 
 
 def _spread(hist: TieHistogram, levels: np.ndarray) -> np.ndarray:
