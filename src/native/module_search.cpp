@@ -67,10 +67,12 @@ void define_search(nb::module_& m) {
     nb::class_<Mih>(m, "Mih")
         .def("__init__",
              [](Mih* self, Matrix packed, size_t n_threads) {
+                 std::optional<Mih> built;
                  run(n_threads, [&](Workers& workers) {
-                     new (self) Mih(packed.data(), packed.shape(0), packed.shape(1), workers);
-                     return true;
+                     built = Mih::build(packed.data(), packed.shape(0), packed.shape(1), workers);
+                     return built.has_value();
                  });
+                 new (self) Mih(std::move(*built));
              },
              nb::arg("packed"), nb::arg("n_threads") = 1)
         .def_static("n_tables", &Mih::n_tables, nb::arg("n"), nb::arg("width"))

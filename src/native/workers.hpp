@@ -59,7 +59,7 @@ public:
 private:
     void ask() {
         const auto now = std::chrono::steady_clock::now();
-        if (now - asked_ < std::chrono::milliseconds(50)) return;
+        if (stopped_ || now - asked_ < std::chrono::milliseconds(50)) return;
         asked_ = now;
         if (!keep_going_()) stopped_ = true;
     }
