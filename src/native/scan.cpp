@@ -81,7 +81,8 @@ public:
         return is_running;
     }
 
-    // What each query sees of the sample: counts[q][distance].
+    // What each query sees of the sample: counts[q][distance]. Codes may have bits beyond n_bits set, so that n_bins must be that of
+    // whole bytes.
     void count(const uint8_t* sample, size_t n_groups, const uint8_t* is_allowed, size_t n_bins, uint32_t* counts) {
         std::vector<Nearest> all(n_, Nearest({0, static_cast<int>(n_bins) - 1, true}, static_cast<int>(n_bins) - 1, n_bins - 1));
         tile(sample, n_groups, all.data(), [&](size_t q, const Hit* hits, size_t n_hits) {
@@ -145,14 +146,14 @@ struct Sample {
 
 // A distance within which a query very likely has k items.
 std::vector<int> guess_limits(const Planes& planes, const uint8_t* const* queries, size_t n, size_t k, const Sample& sample) {
-    const size_t n_bins = planes.n_bits + 1, rank = sample.rank(k);
+    const size_t n_bins = 8 * planes.width + 1, rank = sample.rank(k);
     std::vector<int> limits(n, static_cast<int>(planes.n_bits));
     if (rank >= sample.n_items) return limits;
     std::vector<uint32_t> counts(n * n_bins, 0);
     Block(planes, queries, n).count(sample.data.data(), sample.n_groups, sample.allowed.data(), n_bins, counts.data());
     for (size_t q = 0; q < n; ++q) {
         size_t seen = 0, d = 0;
-        for (const uint32_t* row = counts.data() + q * n_bins; (seen += row[d]) < rank; ++d) {}
+        for (const uint32_t* row = counts.data() + q * n_bins; (seen += row[d]) < rank && d < planes.n_bits; ++d) {}
         limits[q] = static_cast<int>(d);
     }
     return limits;
@@ -201,6 +202,7 @@ const NearKernels& near_kernels() {
 }
 
 bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const Wanted& wanted, std::vector<Found>* results, Workers& workers) {
+    if (n_queries == 0) return true;
     std::vector<const uint8_t*> codes(n_queries);
     for (size_t q = 0; q < n_queries; ++q) codes[q] = queries + q * planes.width;
     const bool is_sampled = wanted.k > 0 && planes.n > 4 * SAMPLE_GROUPS * GROUP;

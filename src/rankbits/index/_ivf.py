@@ -30,7 +30,6 @@ class Ivf:
     def __init__(self, segment: Segment, n_threads: int, n_lists: int | None = None) -> None:
         codes = segment.codes()
         n_lists = min(n_lists or default_lists(len(segment)), len(segment))
-        self._n_bits = segment.n_bits
         self._centres = Segment.of(centres_of(codes, n_lists, n_threads), range(n_lists))
         lists = nearest_centre(self._centres, codes.packed, n_threads)
         order = np.argsort(lists, kind="stable")
@@ -43,6 +42,15 @@ class Ivf:
         spread[places] = codes.packed[order]
         self._planes = aligned((int(self._starts[-1]), codes.packed.shape[1], GROUP))
         _native.to_planes(spread, self._planes)
+        self._lists = _native.Lists(
+            self._planes,
+            segment.n_bits,
+            self._starts,
+            self._rows,
+            len(segment),
+            self._centres.planes,
+            n_lists,
+        )
 
     @property
     def n_bytes(self) -> int:
@@ -56,15 +64,9 @@ class Ivf:
 
     def search(self, queries: np.ndarray, allowed: np.ndarray, wanted: Wanted) -> Ragged:
         """What lies in the lists of the nearest centres."""
-        found = _native.search_lists(
-            self._planes,
-            self._n_bits,
-            self._starts,
-            self._rows,
-            self._centres.planes,
-            self.n_lists,
-            allowed,
+        found = self._lists.search(
             queries,
+            allowed,
             wanted.k,
             wanted.radius,
             wanted.is_complete,
