@@ -12,8 +12,8 @@ from rankbits.index._results import Ragged
 from rankbits.index._segment import Segment, all_words, mask_of, words_of
 
 _ALL = np.empty(0, np.uint64)
-_WORTH_A_THREAD = 1 << 24  # bytes compared, some 200 µs; a thread takes 50 to start
-QUERIES_A_THREAD = 16  # of engines that look at few items
+_WORTH_A_THREAD = 1 << 22  # bytes compared, some 50 µs; a thread takes 5 to wake
+QUERIES_A_THREAD = 4  # of engines that look at few items
 
 
 class Wanted(NamedTuple):
