@@ -26,15 +26,17 @@ void ask_for(const Lists& lists, size_t list) {
 
 }  // namespace
 
-bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes,
-                  std::vector<Found>* results, Workers& workers) {
+bool search_lists(const Lists& lists, const uint8_t* queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes, Results& results,
+                  Workers& workers) {
     std::atomic<size_t> next{0};
+    if (wanted.k > 0 && !wanted.is_complete) results.hope_for(std::min(wanted.k, lists.n_rows));
     const size_t n_bits = lists.items.n_bits;
     const int far = static_cast<int>(n_bits), farthest = static_cast<int>(8 * lists.items.width);  // with bits beyond n_bits set
     return workers.run([&](size_t w) {
         OneQuery query(lists.items.width);
         Nearest near_lists, nearest;
-        for (size_t q; (q = next++) < n_queries;) {
+        std::vector<uint32_t> chosen, distances;
+        for (size_t q; (q = next++) < results.n_queries();) {
             if (workers.stopped(w)) return;
             query.set(queries + q * lists.items.width);
             near_lists.begin({n_probes, farthest, false}, farthest, 8 * lists.items.width, Rows::ascending);
@@ -42,12 +44,14 @@ bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, 
                 if (centre < lists.centres.n) near_lists.offer(static_cast<uint32_t>(centre), distance);
             });
             nearest.begin(wanted, far, n_bits, Rows::any);
-            const std::vector<Found> chosen = near_lists.finish();
+            chosen.resize(near_lists.n_results());
+            distances.resize(chosen.size());
+            near_lists.write(distances.data(), chosen.data());
             for (size_t i = 0; i < chosen.size(); ++i) {
-                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1].row);
-                offer_list(lists, chosen[i].row, query, allowed, nearest);
+                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1]);
+                offer_list(lists, chosen[i], query, allowed, nearest);
             }
-            results[q] = nearest.finish();
+            results.put(q, nearest);
         }
     });
 }

@@ -14,8 +14,8 @@ struct Lists {
 
 constexpr uint32_t NO_ROW = 0xffffffff;
 
-// results[q] in order of (distance, row), of what lies in the n_probes nearest lists. allowed speaks of rows. False if stopped.
-bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes,
-                  std::vector<Found>* results, Workers& workers);
+// Finds in order of (distance, row) what lies in the n_probes nearest lists. allowed speaks of rows. False if stopped.
+bool search_lists(const Lists& lists, const uint8_t* queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes, Results& results,
+                  Workers& workers);
 
 }  // namespace rankbits

@@ -89,21 +89,25 @@ bool Mih::fill(MihTable& table, const uint64_t* words, Stopped stopped) const {
     return true;
 }
 
-bool Mih::search(const uint8_t* queries, size_t n_queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget,
-                 std::vector<Found>* results, uint8_t* is_finished, uint64_t* cost, Workers& workers) const {
+bool Mih::search(const uint8_t* queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget, Results& results,
+                 uint8_t* is_finished, uint64_t* cost, Workers& workers) const {
     const LookUp run = best_look_up();
+    if (wanted.k > 0 && !wanted.is_complete) results.hope_for(std::min(wanted.k, tables_.n));
     std::atomic<size_t> next{0};
     std::atomic<uint64_t> total{0};
     const bool is_whole = workers.run([&](size_t w) {
-        for (size_t q; (q = next++) < n_queries;) {
+        Nearest nearest;
+        uint64_t cost_here = 0;
+        for (size_t q; (q = next++) < results.n_queries();) {
             if (workers.stopped(w)) return;
-            uint64_t query[MAX_WORDS + 1] = {}, mine = 0;
+            uint64_t query[MAX_WORDS + 1] = {}, cost_of_query = 0;
             load_words(queries + q * tables_.width, tables_.width, query);
-            Nearest nearest(wanted, static_cast<int>(n_bits), n_bits, Rows::any);
-            is_finished[q] = run(tables_, query, allowed, budget, nearest, mine, [&] { return workers.stopped(w); });
-            total += mine;
-            if (is_finished[q]) results[q] = nearest.finish();
+            nearest.begin(wanted, static_cast<int>(n_bits), n_bits, Rows::any);
+            is_finished[q] = run(tables_, query, allowed, budget, nearest, cost_of_query, [&] { return workers.stopped(w); });
+            cost_here += cost_of_query;
+            if (is_finished[q]) results.put(q, nearest);
         }
+        total += cost_here;
     });
     *cost = total;
     return is_whole;

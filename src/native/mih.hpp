@@ -6,7 +6,7 @@
 #pragma once
 #include <optional>
 
-#include "nearest.hpp"
+#include "results.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
@@ -47,9 +47,9 @@ public:
     size_t size() const { return tables_.n; }
     size_t width() const { return tables_.width; }
 
-    // results[q] in order of (distance, row); is_finished[q] says which were not given up; cost is that of all. False if stopped.
-    bool search(const uint8_t* queries, size_t n_queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget,
-                std::vector<Found>* results, uint8_t* is_finished, uint64_t* cost, Workers& workers) const;
+    // In order of (distance, row); is_finished[q] says which were not given up; cost is that of all. False if stopped.
+    bool search(const uint8_t* queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget, Results& results,
+                uint8_t* is_finished, uint64_t* cost, Workers& workers) const;
 
 private:
     Mih() = default;

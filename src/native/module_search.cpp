@@ -114,20 +114,18 @@ nb::object array_of(std::vector<T>&& values) {
     return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), {kept->size()}, owner));
 }
 
+template <class T>
+nb::object array_of(T* values, size_t n) {
+    nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(values, {n}, owner));
+}
+
 // (offsets, distances, rows): what query q found stands between offsets[q] and offsets[q + 1].
-nb::tuple arrays_of(const std::vector<std::vector<Found>>& results) {
-    std::vector<int64_t> offsets(1, 0), rows;
-    for (const auto& found : results) offsets.push_back(offsets.back() + static_cast<int64_t>(found.size()));
-    rows.reserve(static_cast<size_t>(offsets.back()));
-    std::vector<int32_t> distances;
-    distances.reserve(rows.capacity());
-    for (const auto& found : results) {
-        for (const Found& item : found) {
-            distances.push_back(static_cast<int32_t>(item.distance));
-            rows.push_back(item.row);
-        }
-    }
-    return nb::make_tuple(array_of(std::move(offsets)), array_of(std::move(distances)), array_of(std::move(rows)));
+nb::tuple arrays_of(Results& results) {
+    results.finish();
+    const size_t n = results.size();
+    return nb::make_tuple(array_of(results.release_offsets(), results.n_queries() + 1), array_of(results.release_distances(), n),
+                          array_of(results.release_rows(), n));
 }
 
 }  // namespace
@@ -163,9 +161,9 @@ void define_search(nb::module_& m) {
              size_t n_threads) {
               const Planes planes = planes_of(array, n, n_bits, allowed);
               check_queries(queries, planes.width);
-              std::vector<std::vector<Found>> results(queries.shape(0));
+              Results results(queries.shape(0));
               run(n_threads, [&](Workers& workers) {
-                  return scan(planes, queries.data(), queries.shape(0), {k, radius, is_complete}, results.data(), workers);
+                  return scan(planes, queries.data(), {k, radius, is_complete}, results, workers);
               });
               return arrays_of(results);
           },
@@ -193,12 +191,12 @@ void define_search(nb::module_& m) {
                  if (checked_width(n_bits) != self.width()) refuse("n_bits must fill the " + text(self.width()) + " bytes of a code, got " + text(n_bits));
                  check_queries(queries, self.width());
                  const uint64_t* words = words_of(allowed, self.size());
-                 std::vector<std::vector<Found>> results(queries.shape(0));
+                 Results results(queries.shape(0));
                  std::vector<uint8_t> is_finished(queries.shape(0), 0);
                  uint64_t cost = 0;
                  run(n_threads, [&](Workers& workers) {
-                     return self.search(queries.data(), queries.shape(0), n_bits, words, {k, radius, is_complete}, budget, results.data(),
-                                        is_finished.data(), &cost, workers);
+                     return self.search(queries.data(), n_bits, words, {k, radius, is_complete}, budget, results, is_finished.data(), &cost,
+                                        workers);
                  });
                  return nb::make_tuple(arrays_of(results), array_of(std::move(is_finished)), cost);
              },
@@ -215,9 +213,9 @@ void define_search(nb::module_& m) {
                  check_queries(queries, lists.items.width);
                  if (n_probes < 1) refuse("n_probes must be 1 or more, got 0");
                  const uint64_t* words = words_of(allowed, lists.n_rows);
-                 std::vector<std::vector<Found>> results(queries.shape(0));
+                 Results results(queries.shape(0));
                  run(n_threads, [&](Workers& workers) {
-                     return search_lists(lists, queries.data(), queries.shape(0), words, {k, radius, is_complete}, n_probes, results.data(), workers);
+                     return search_lists(lists, queries.data(), words, {k, radius, is_complete}, n_probes, results, workers);
                  });
                  return arrays_of(results);
              },
