@@ -12,7 +12,7 @@ void offer_list(const Lists& lists, size_t list, OneQuery& query, const uint64_t
     query.scan(lists.items, static_cast<size_t>(lists.starts[list]), static_cast<size_t>(lists.starts[list + 1]), nearest,
                [&](size_t place, uint32_t distance) {
                    const uint32_t row = lists.rows[place];
-                   if (row != NO_ROW && (!allowed || allowed[row / 64] >> (row % 64) & 1)) nearest.offer(row, distance);
+                   if (row < lists.n_rows && (!allowed || allowed[row / 64] >> (row % 64) & 1)) nearest.offer(row, distance);
                });
 }
 
@@ -26,28 +26,32 @@ void ask_for(const Lists& lists, size_t list) {
 
 }  // namespace
 
-bool search_lists(const Lists& lists, const uint8_t* queries, size_t n_queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes,
-                  std::vector<Found>* results, Workers& workers) {
+bool search_lists(const Lists& lists, const uint8_t* queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes, Results& results,
+                  Workers& workers) {
     std::atomic<size_t> next{0};
+    if (wanted.k > 0 && !wanted.is_complete) results.hope_for(std::min(wanted.k, lists.n_rows));
     const size_t n_bits = lists.items.n_bits;
-    const int far = static_cast<int>(n_bits);
+    const int far = static_cast<int>(n_bits), farthest = static_cast<int>(8 * lists.items.width);  // with bits beyond n_bits set
     return workers.run([&](size_t w) {
         OneQuery query(lists.items.width);
         Nearest near_lists, nearest;
-        for (size_t q; (q = next++) < n_queries;) {
+        std::vector<uint32_t> chosen, distances;
+        for (size_t q; (q = next++) < results.n_queries();) {
             if (workers.stopped(w)) return;
             query.set(queries + q * lists.items.width);
-            near_lists.begin({n_probes, far, false}, far, n_bits, Rows::ascending);
+            near_lists.begin({n_probes, farthest, false}, farthest, 8 * lists.items.width, Rows::ascending);
             query.scan(lists.centres, 0, lists.centres.n_groups(), near_lists, [&](size_t centre, uint32_t distance) {
                 if (centre < lists.centres.n) near_lists.offer(static_cast<uint32_t>(centre), distance);
             });
             nearest.begin(wanted, far, n_bits, Rows::any);
-            const std::vector<Found> chosen = near_lists.finish();
+            chosen.resize(near_lists.n_results());
+            distances.resize(chosen.size());
+            near_lists.write(distances.data(), chosen.data());
             for (size_t i = 0; i < chosen.size(); ++i) {
-                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1].row);
-                offer_list(lists, chosen[i].row, query, allowed, nearest);
+                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1]);
+                offer_list(lists, chosen[i], query, allowed, nearest);
             }
-            results[q] = nearest.finish();
+            results.put(q, nearest);
         }
     });
 }

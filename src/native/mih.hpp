@@ -4,7 +4,9 @@
 // within r of it in one of the first j + 1 substrings, or within r - 1 in another; so buckets are visited in order of radius, then
 // table, until the k-th item is no farther than that bound. Buckets hold copies of their codes, which a query reads in one run.
 #pragma once
-#include "nearest.hpp"
+#include <optional>
+
+#include "results.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
@@ -39,15 +41,21 @@ public:
     static size_t n_tables(size_t n, size_t width);
     static size_t bytes_needed(size_t n, size_t width);
 
-    // Codes of width bytes, rows first.
-    Mih(const uint8_t* packed, size_t n, size_t width, Workers& workers);
+    // Tables of codes of width bytes, rows first; nothing if stopped.
+    static std::optional<Mih> build(const uint8_t* packed, size_t n, size_t width, Workers& workers);
 
-    // results[q] in order of (distance, row); is_finished[q] says which were not given up; cost is that of all. False if stopped.
-    bool search(const uint8_t* queries, size_t n_queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget,
-                std::vector<Found>* results, uint8_t* is_finished, uint64_t* cost, Workers& workers) const;
+    size_t size() const { return tables_.n; }
+    size_t width() const { return tables_.width; }
+
+    // In order of (distance, row); is_finished[q] says which were not given up; cost is that of all. False if stopped.
+    bool search(const uint8_t* queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget, Results& results,
+                uint8_t* is_finished, uint64_t* cost, Workers& workers) const;
 
 private:
-    void fill(MihTable& table, const uint64_t* words) const;
+    Mih() = default;
+    // False if stopped.
+    template <class Stopped>
+    bool fill(MihTable& table, const uint64_t* words, Stopped stopped) const;
 
     MihTables tables_;
 };

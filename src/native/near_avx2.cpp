@@ -128,16 +128,27 @@ struct Limit {
     }
 };
 
-// Writes what is within the limit among 32 items that begin at position.
-inline Hit* take_hits(__m256i sums, __m256i beyond, int subtract, size_t position, Hit* hit) {
-    uint32_t within = ~static_cast<uint32_t>(_mm256_movemask_epi8(beyond));
-    if (!within) return hit;
-    alignas(32) uint8_t distance[32];
-    store(distance, _mm256_sub_epi8(sums, byte(subtract)));
-    for (; within; within &= within - 1) {
-        const auto i = static_cast<size_t>(__builtin_ctz(within));
-        *hit++ = {static_cast<uint16_t>(position + i), distance[i]};
+// Writes what is within the limit among 32 V items that begin at position. Mostly that is one item, and which of them cannot be foreseen:
+// so there is one loop over all of their bits, whose end is foreseen, instead of a branch for every vector.
+template <size_t V>
+RANKBITS_INLINE Hit* take_hits(const __m256i sums[V], const Limit& limit, size_t position, Hit* hit) {
+    alignas(32) uint8_t distance[32 * V];
+    uint64_t within[2] = {0, 0};
+#pragma GCC unroll 4
+    for (size_t v = 0; v < V; ++v) {
+        store(distance + 32 * v, _mm256_sub_epi8(sums[v], byte(limit.subtract)));
+        const uint32_t bits = ~static_cast<uint32_t>(_mm256_movemask_epi8(limit.beyond(sums[v])));
+        within[v / 2] |= static_cast<uint64_t>(bits) << (32 * (v % 2));
     }
+    uint64_t first = within[0], second = within[1];
+    do {
+        const bool is_first = first != 0;
+        const uint64_t word = is_first ? first : second, rest = word & (word - 1);
+        const size_t i = static_cast<size_t>(__builtin_ctzll(word)) + (is_first ? 0 : 64);
+        *hit++ = {static_cast<uint16_t>(position + i), distance[i]};
+        second = is_first ? second : rest;
+        first = is_first ? rest : 0;
+    } while (first | second);
     return hit;
 }
 
@@ -147,8 +158,7 @@ RANKBITS_INLINE Hit* emit(const __m256i sums[V], const Limit& limit, size_t posi
 #pragma GCC unroll 4
     for (size_t v = 1; v < V; ++v) all = _mm256_and_si256(all, limit.beyond(sums[v]));
     if (__builtin_expect(_mm256_movemask_epi8(all) == -1, 1)) return hit;
-    for (size_t v = 0; v < V; ++v) hit = take_hits(sums[v], limit.beyond(sums[v]), limit.subtract, position + 32 * v, hit);
-    return hit;
+    return take_hits<V>(sums, limit, position, hit);
 }
 
 // W is the width where it is known when compiling, else 0.

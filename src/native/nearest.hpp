@@ -34,21 +34,24 @@ public:
         wanted_ = wanted;
         rows_ = rows;
         most_ = limit_ = std::min({wanted.radius, guess, static_cast<int>(n_bits)});
-        total_ = 0;
+        total_ = n_taken_ = 0;
         counts_.assign(n_bits + 1, 0);
-        found_.clear();
     }
 
     // The largest distance at which a further item is kept.
     int limit() const { return limit_; }
+    // The largest distance of an item that is kept; where items are full, that of the k-th.
+    int farthest() const { return most_; }
     // Items found so far that may yet be wanted.
     size_t size() const { return total_; }
     bool is_full() const { return wanted_.k > 0 && total_ >= wanted_.k; }
+    // Items that write() will write.
+    size_t n_results() const { return wanted_.k > 0 && !wanted_.is_complete ? std::min(total_, wanted_.k) : total_; }
 
     void offer(uint32_t row, uint32_t distance) {
         if (static_cast<int>(distance) > limit_) return;
-        if (found_.size() >= capacity_) compact();
-        found_.push_back({row, distance});
+        if (n_taken_ == taken_.size()) make_room(1);
+        taken_[n_taken_++] = {row, distance};
         ++counts_[distance];
         ++total_;
         if (wanted_.k == 0 || total_ < wanted_.k) return;
@@ -56,50 +59,90 @@ public:
         limit_ = wanted_.is_complete || rows_ == Rows::any ? most_ : most_ - 1;
     }
 
-    void offer_all(const Nearest& later) {
-        for (const Found& found : later.found_) offer(found.row, found.distance);
+    // Items that get(i) gives as (row, distance), n of them: as if offered one by one, but what changes stays in registers.
+    template <class Get>
+    void offer_each(size_t n, Get get) {
+        if (n == 0) return;
+        if (n_taken_ + n > taken_.size()) make_room(n);
+        size_t n_taken = n_taken_, total = total_;
+        int limit = limit_, most = most_;
+        Found* const taken = taken_.data();
+        uint32_t* const counts = counts_.data();
+        const size_t k = wanted_.k ? wanted_.k : SIZE_MAX;
+        const int less = wanted_.is_complete || rows_ == Rows::any ? 0 : 1;
+        for (size_t i = 0; i < n; ++i) {
+            const Found found = get(i);
+            if (static_cast<int>(found.distance) > limit) continue;
+            taken[n_taken++] = found;
+            ++counts[found.distance];
+            if (++total < k) continue;
+            while (total - counts[static_cast<size_t>(most)] >= k) total -= counts[static_cast<size_t>(most--)];
+            limit = most - less;
+        }
+        n_taken_ = n_taken;
+        total_ = total;
+        limit_ = limit;
+        most_ = most;
     }
 
-    // In order of (distance, row).
-    std::vector<Found> finish() {
-        std::erase_if(found_, [&](const Found& found) { return static_cast<int>(found.distance) > most_; });
-        std::vector<Found> sorted = found_.size() <= FEW || rows_ == Rows::any ? compared() : counted();
-        if (wanted_.k > 0 && !wanted_.is_complete && sorted.size() > wanted_.k) sorted.resize(wanted_.k);
-        return sorted;
+    void offer_all(const Nearest& later) {
+        for (size_t i = 0; i < later.n_taken_; ++i) offer(later.taken_[i].row, later.taken_[i].distance);
+    }
+
+    // In place of the rows that were offered, those that row_of gives for them.
+    template <class RowOf>
+    void rename(RowOf row_of) {
+        for (size_t i = 0; i < n_taken_; ++i) {
+            if (static_cast<int>(taken_[i].distance) <= most_) taken_[i].row = row_of(taken_[i].row);
+        }
+    }
+
+    // In order of (distance, row): each item goes to the next place of its distance, and rows in any order are sorted there.
+    template <class Distance, class Row>
+    void write(Distance* distances, Row* rows) {
+        const size_t n = n_results(), n_bins = static_cast<size_t>(most_ + 1);
+        next_.resize(n_bins + 1);
+        next_[0] = 0;
+        for (size_t d = 0; d < n_bins; ++d) {
+            next_[d + 1] = next_[d] + counts_[d];
+            std::fill(distances + std::min(n, next_[d]), distances + std::min(n, next_[d + 1]), static_cast<Distance>(d));
+        }
+        if (rows_ == Rows::ascending) {
+            for (size_t i = 0; i < n_taken_; ++i) {
+                if (static_cast<int>(taken_[i].distance) > most_) continue;
+                const size_t place = next_[taken_[i].distance]++;
+                if (place < n) rows[place] = static_cast<Row>(taken_[i].row);
+            }
+            return;
+        }
+        ordered_.resize(total_);
+        for (size_t i = 0; i < n_taken_; ++i) {
+            if (static_cast<int>(taken_[i].distance) <= most_) ordered_[next_[taken_[i].distance]++] = taken_[i].row;
+        }
+        size_t first = 0;
+        for (size_t d = 0; d < n_bins; first = next_[d++]) std::sort(ordered_.data() + first, ordered_.data() + next_[d]);
+        std::copy_n(ordered_.data(), n, rows);
     }
 
 private:
-    static constexpr size_t FEW = 64;  // items that a plain sort orders faster than counting does
+    static constexpr size_t LEAST = 512;  // items that there is always room for
 
-    std::vector<Found> compared() const {
-        std::vector<Found> sorted(found_);
-        std::sort(sorted.begin(), sorted.end(),
-                  [](const Found& a, const Found& b) { return a.distance != b.distance ? a.distance < b.distance : a.row < b.row; });
-        return sorted;
-    }
-
-    // Rows are in order already, so that places by distance are enough.
-    std::vector<Found> counted() const {
-        std::vector<size_t> next(counts_.size() + 1, 0);
-        for (const Found& found : found_) ++next[found.distance + 1];
-        for (size_t d = 0; d < counts_.size(); ++d) next[d + 1] += next[d];
-        std::vector<Found> sorted(found_.size());
-        for (const Found& found : found_) sorted[next[found.distance]++] = found;
-        return sorted;
-    }
-
-    // Drops what is out of reach by now.
-    void compact() {
-        std::erase_if(found_, [&](const Found& found) { return static_cast<int>(found.distance) > most_; });
-        if (2 * found_.size() > capacity_) capacity_ *= 2;
+    // Room for n more: drops what is out of reach by now, and if that is little takes more memory.
+    void make_room(size_t n) {
+        const auto is_out = [&](const Found& found) { return static_cast<int>(found.distance) > most_; };
+        const auto last = taken_.begin() + static_cast<std::ptrdiff_t>(n_taken_);
+        n_taken_ = static_cast<size_t>(std::remove_if(taken_.begin(), last, is_out) - taken_.begin());
+        if (2 * (n_taken_ + n) >= taken_.size()) taken_.resize(std::max(LEAST, 2 * (n_taken_ + n)));
     }
 
     Wanted wanted_{};
     Rows rows_ = Rows::ascending;
     int most_ = -1, limit_ = -1;  // the largest distance of an item that is kept; that at which one is still taken
-    size_t total_ = 0, capacity_ = 512;
+    size_t total_ = 0, n_taken_ = 0;
     std::vector<uint32_t> counts_;  // items taken, by distance
-    std::vector<Found> found_;
+    std::vector<Found> taken_;      // the first n_taken_ of them
+    std::vector<size_t> next_;
+    std::vector<uint32_t> ordered_;
 };
 
 }  // namespace rankbits

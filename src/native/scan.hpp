@@ -2,6 +2,7 @@
 #pragma once
 #include "near.hpp"
 #include "nearest.hpp"
+#include "results.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
@@ -14,8 +15,8 @@ struct Planes {
     size_t n_groups() const { return groups_of(n); }
 };
 
-// results[q] in order of (distance, row). False if stopped.
-bool scan(const Planes& planes, const uint8_t* queries, size_t n_queries, const Wanted& wanted, std::vector<Found>* results, Workers& workers);
+// Finds for each query that results has room for, in order of (distance, row). False if stopped.
+bool scan(const Planes& planes, const uint8_t* queries, const Wanted& wanted, Results& results, Workers& workers);
 
 // One query that goes over some groups on the caller's thread: for lists of an inverted file.
 class OneQuery {

@@ -1,4 +1,5 @@
-// Threads that can be stopped: the caller's thread is worker 0 and asks now and then whether to go on.
+// Threads that can be stopped: the caller's thread is worker 0 and asks now and then whether to go on. The others come from a pool of
+// threads that stay, since starting one takes as long as a short search.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -7,11 +8,56 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace rankbits {
+
+// Shares of one call, which the caller and its helpers take one after the other. A thread that comes late finds none left, so that
+// nobody waits for a thread that is not running yet, and a call always ends, even if it gets no helper at all.
+class Shares {
+public:
+    Shares(size_t n, std::function<void(size_t)> body) : n_(n), body_(std::move(body)) {}
+
+    void take_all() {
+        for (size_t share; (share = next_.fetch_add(1, std::memory_order_relaxed)) < n_;) body_(share);
+    }
+
+    // A helper is through; nothing of this may be touched by it afterwards.
+    void finish() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++n_finished_;
+        done_.notify_one();
+    }
+
+    // Until n helpers are through; calls meanwhile() about 20 times a second.
+    template <class Meanwhile>
+    void wait(size_t n, Meanwhile meanwhile) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (!done_.wait_for(lock, std::chrono::milliseconds(50), [&] { return n_finished_ == n; })) {
+            lock.unlock();
+            meanwhile();
+            lock.lock();
+        }
+    }
+
+private:
+    const size_t n_;
+    const std::function<void(size_t)> body_;
+    std::atomic<size_t> next_{0};
+    std::mutex mutex_;
+    std::condition_variable done_;
+    size_t n_finished_ = 0;
+};
+
+class Helper;  // a thread of the pool
+
+// Helpers that were idle, or have been started, and now know of the shares: n at most, fewer if threads cannot be had.
+std::vector<Helper*> borrow_helpers(size_t n, Shares& shares);
+
+// Takes shares away from helpers that have not begun; returns how many have, whose finish() is to be waited for.
+size_t recall_helpers(const std::vector<Helper*>& helpers, Shares& shares);
 
 class Workers {
 public:
@@ -20,12 +66,10 @@ public:
 
     size_t size() const { return n_; }
 
-    // Runs body(worker) on every worker; false if it was stopped. What a worker throws is thrown here. A share whose thread cannot be
-    // had runs on the caller's.
+    // Runs body(worker) once for every worker, on any thread; false if it was stopped. What a worker throws is thrown here.
     template <class Body>
     bool run(Body body) {
-        std::vector<std::thread> threads;
-        const auto guarded = [&](size_t w) {
+        Shares shares(n_, [&](size_t w) {
             try {
                 body(w);
             } catch (...) {
@@ -33,59 +77,34 @@ public:
                 if (!error_) error_ = std::current_exception();
                 stopped_ = true;
             }
-        };
-        running_ = n_ - 1;
-        size_t started = 1;
-        try {
-            threads.reserve(n_);
-            for (; started < n_; ++started) threads.emplace_back([&, w = started] { guarded(w), finish(1); });
-        } catch (const std::system_error&) {
-            finish(n_ - started);
-        }
-        guarded(0);
-        for (size_t w = started; w < n_; ++w) guarded(w);
-        wait();
-        for (std::thread& thread : threads) thread.join();
+        });
+        const std::vector<Helper*> helpers = n_ > 1 ? borrow_helpers(n_ - 1, shares) : std::vector<Helper*>();
+        shares.take_all();
+        if (!helpers.empty()) shares.wait(recall_helpers(helpers, shares), [&] { ask(); });
         if (error_) std::rethrow_exception(error_);
         return !stopped_;
     }
 
     // To be asked by a worker between two pieces of work of some microseconds.
-    bool stopped(size_t worker) {
-        if (worker == 0) ask();
+    bool stopped(size_t) {
+        if (std::this_thread::get_id() == caller_) ask();
         return stopped_.load(std::memory_order_relaxed);
     }
 
 private:
     void ask() {
         const auto now = std::chrono::steady_clock::now();
-        if (now - asked_ < std::chrono::milliseconds(50)) return;
+        if (stopped_ || now - asked_ < std::chrono::milliseconds(50)) return;
         asked_ = now;
         if (!keep_going_()) stopped_ = true;
     }
 
-    void finish(size_t n) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        running_ -= n;
-        if (running_ == 0) done_.notify_one();
-    }
-
-    // Until the other threads are through, still asking.
-    void wait() {
-        std::unique_lock<std::mutex> lock(mutex_);
-        while (!done_.wait_for(lock, std::chrono::milliseconds(50), [&] { return running_ == 0; })) {
-            lock.unlock();
-            ask();
-            lock.lock();
-        }
-    }
-
-    size_t n_, running_ = 0;
+    size_t n_;
     std::function<bool()> keep_going_;
     std::atomic<bool> stopped_{false};
+    const std::thread::id caller_ = std::this_thread::get_id();
     std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
     std::mutex mutex_;
-    std::condition_variable done_;
     std::exception_ptr error_;
 };
 

@@ -16,6 +16,7 @@ from functools import cache
 
 from rankbits import _check
 from rankbits._native._kernels import (
+    Lists,
     Mih,
     count_classes,
     count_levels,
@@ -31,7 +32,6 @@ from rankbits._native._kernels import (
     relaxed_ap,
     relaxed_ndcg,
     scan,
-    search_lists,
     to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
@@ -39,6 +39,7 @@ from rankbits._native._kernels import use_dispatch as _use_dispatch
 from rankbits.errors import InputError
 
 __all__ = [
+    "Lists",
     "Mih",
     "count_classes",
     "count_levels",
@@ -56,7 +57,6 @@ __all__ = [
     "relaxed_ap",
     "relaxed_ndcg",
     "scan",
-    "search_lists",
     "threads",
     "to_planes",
     "use_dispatch",

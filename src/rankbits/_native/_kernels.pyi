@@ -121,18 +121,24 @@ class Mih:
         n_threads: int = 1,
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]: ...
 
-def search_lists(
-    planes: np.ndarray,
-    n_bits: int,
-    starts: np.ndarray,
-    rows: np.ndarray,
-    centres: np.ndarray,
-    n_centres: int,
-    allowed: np.ndarray,
-    queries: np.ndarray,
-    k: int,
-    radius: int,
-    is_complete: bool,
-    n_probes: int,
-    n_threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+class Lists:
+    def __init__(
+        self,
+        planes: np.ndarray,
+        n_bits: int,
+        starts: np.ndarray,
+        rows: np.ndarray,
+        n_rows: int,
+        centres: np.ndarray,
+        n_centres: int,
+    ) -> None: ...
+    def search(
+        self,
+        queries: np.ndarray,
+        allowed: np.ndarray,
+        k: int,
+        radius: int,
+        is_complete: bool,
+        n_probes: int,
+        n_threads: int = 1,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -15,6 +15,7 @@ from rankbits.errors import InputError
 from rankbits.index.results import Ragged
 from rankbits.index.store.segment import Segment
 
+QUERIES_A_THREAD = 4  # of engines that look at few items: waking a thread for fewer does not pay
 SEARCH_OPTION = {"is_for_search": True}  # metadata of an option that a single search may change
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
-from rankbits.index.engines.base import SEARCH_OPTION, Engine, Options, Request
+from rankbits.index.engines.base import QUERIES_A_THREAD, SEARCH_OPTION, Engine, Options, Request
 from rankbits.index.results import Ragged
 from rankbits.index.store.segment import GROUP, Segment, planes_of
 
@@ -24,7 +24,6 @@ _ALL = np.empty(0, np.uint64)
 _NO_ROW = np.uint32(0xFFFFFFFF)
 _ROUNDS = 10  # of k-means
 _SAMPLE = 128  # training items a center
-QUERIES_A_THREAD = 16  # a thread for fewer is not worth starting
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,6 @@ class Ivf(Engine):
     def __init__(self, segment: Segment, options: Any, n_threads: int) -> None:
         codes = segment.codes()
         n_lists = min(options.n_lists or default_lists(len(segment)), len(segment))
-        self._n_bits = segment.n_bits
         self._centers = Segment.of(centers_of(codes, n_lists, n_threads), range(n_lists))
         lists = nearest_center(self._centers, codes.packed, n_threads)
         order = np.argsort(lists, kind="stable")
@@ -63,6 +61,15 @@ class Ivf(Engine):
         spread = np.zeros((len(self._rows), codes.packed.shape[1]), np.uint8)
         spread[places] = codes.packed[order]
         self._planes = planes_of(spread)
+        self._lists = _native.Lists(
+            self._planes,
+            segment.n_bits,
+            self._starts,
+            self._rows,
+            len(segment),
+            self._centers.planes,
+            n_lists,
+        )
 
     @property
     def n_bytes(self) -> int:
@@ -76,15 +83,9 @@ class Ivf(Engine):
 
     def search(self, queries: np.ndarray, allowed: np.ndarray, request: Request) -> Ragged:
         """What lies in the lists of the nearest centers."""
-        answer = _native.search_lists(
-            self._planes,
-            self._n_bits,
-            self._starts,
-            self._rows,
-            self._centers.planes,
-            self.n_lists,
-            allowed,
+        answer = self._lists.search(
             queries,
+            allowed,
             request.k,
             request.radius,
             request.is_complete,

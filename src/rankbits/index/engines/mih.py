@@ -16,11 +16,10 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits.errors import InputError
-from rankbits.index.engines.base import Engine, Options, Request
+from rankbits.index.engines.base import QUERIES_A_THREAD, Engine, Options, Request
 from rankbits.index.results import Ragged
 from rankbits.index.store.segment import Segment
 
-QUERIES_A_THREAD = 16  # a thread for fewer is not worth starting
 PROBE_COST = 24  # of a bucket, as in the native code
 _NO_BUDGET = 2**63
 _SHARE = 0.5  # of the machine's memory that tables may take

@@ -1,0 +1,69 @@
+"""Ctrl-C is a KeyboardInterrupt at whatever moment it comes, and what was there can be used on."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+# Works until it is interrupted, over and over: each interrupt must come out as KeyboardInterrupt,
+# and what is found after it must be what was found before.
+CHILD = """
+import signal, sys
+import numpy as np
+from rankbits import BinaryCodes
+from rankbits.index import _ivf, _mih
+from rankbits.index._part import Scan, Wanted
+from rankbits.index._segment import Segment
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+work, n_threads, n_rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rng = np.random.default_rng(0)
+n = 3_000_000 if work == "build" else 400_000  # so that workers look several times
+packed = rng.integers(0, 256, (n, 10), np.uint8)  # five tables: one of two workers waits at the end
+segment = Segment.of(BinaryCodes(packed, 80), range(n))
+queries = rng.integers(0, 256, (3000, 10), np.uint8)
+everything, wanted = np.empty(0, np.uint64), Wanted(10, 80, False, n_threads)
+if work == "build":
+    def step():
+        _mih.Mih(segment, n_threads)
+else:
+    engine = Scan(segment) if work == "scan" else _ivf.Ivf(segment, n_threads, 100)
+    expected = engine.search(queries[:20], everything, wanted).ids.tolist()
+    def step():
+        engine.search(queries, everything, wanted)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _ in range(n_rounds):
+    try:
+        print("ready", flush=True)
+        while True:
+            step()
+    except KeyboardInterrupt:
+        pass
+    if work != "build":
+        assert engine.search(queries[:20], everything, wanted).ids.tolist() == expected
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("work", ["build", "scan", "ivf"])
+def test_an_interrupt_at_any_moment_is_a_keyboard_interrupt(work, n_threads):
+    n_rounds, rng = 12, random.Random(n_threads)
+    command = [sys.executable, "-c", CHILD, work, str(n_threads), str(n_rounds)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True) as process:
+        try:
+            for _ in range(n_rounds):
+                line = process.stdout.readline()
+                assert line == "ready\n", process.stderr.read()
+                time.sleep(0.001 + rng.random() * 0.25)
+                process.send_signal(signal.SIGINT)
+            line = process.stdout.readline()
+            assert line == "done\n", process.stderr.read()
+            assert process.wait(timeout=20) == 0
+        finally:
+            process.kill()
