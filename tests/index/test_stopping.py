@@ -14,9 +14,11 @@ CHILD = """
 import signal, sys
 import numpy as np
 from rankbits import BinaryCodes
-from rankbits.index import _ivf, _mih
-from rankbits.index._part import Scan, Wanted
-from rankbits.index._segment import Segment
+from rankbits.index.engines import Request
+from rankbits.index.engines.ivf import Ivf, IvfOptions
+from rankbits.index.engines.mih import Mih, MihOptions
+from rankbits.index.engines.scan import Scan
+from rankbits.index.store.segment import Segment
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 work, n_threads, n_rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -25,15 +27,15 @@ n = 3_000_000 if work == "build" else 400_000  # so that workers look several ti
 packed = rng.integers(0, 256, (n, 10), np.uint8)  # five tables: one of two workers waits at the end
 segment = Segment.of(BinaryCodes(packed, 80), range(n))
 queries = rng.integers(0, 256, (3000, 10), np.uint8)
-everything, wanted = np.empty(0, np.uint64), Wanted(10, 80, False, n_threads)
+everything, request = np.empty(0, np.uint64), Request(10, 80, False, n_threads, IvfOptions())
 if work == "build":
     def step():
-        _mih.Mih(segment, n_threads)
+        Mih(segment, MihOptions(), n_threads)
 else:
-    engine = Scan(segment) if work == "scan" else _ivf.Ivf(segment, n_threads, 100)
-    expected = engine.search(queries[:20], everything, wanted).ids.tolist()
+    engine = (Scan if work == "scan" else Ivf)(segment, IvfOptions(n_lists=100), n_threads)
+    expected = engine.search(queries[:20], everything, request).ids.tolist()
     def step():
-        engine.search(queries, everything, wanted)
+        engine.search(queries, everything, request)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _ in range(n_rounds):
     try:
@@ -43,7 +45,7 @@ for _ in range(n_rounds):
     except KeyboardInterrupt:
         pass
     if work != "build":
-        assert engine.search(queries[:20], everything, wanted).ids.tolist() == expected
+        assert engine.search(queries[:20], everything, request).ids.tolist() == expected
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 print("done", flush=True)
 """

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rankbits import _native
-from rankbits.index._segment import words_of
+from rankbits.index.store.words import words_of
 
 ALL = np.empty(0, np.uint64)
 
