@@ -104,6 +104,7 @@ WRONG = {
     "wrong end": (lambda: lists(**replaced("starts", -1, 4)), "number of groups, 3"),
     "rows": (lambda: lists(rows=np.zeros(64, np.uint32)), "64 to a group, 192, got 64"),
     "row": (lambda: lists(**replaced("rows", 3, 100)), "rows must be below 100 or .* got 100"),
+    "gap": (lambda: lists(**replaced("rows", 3, 2**32 - 1)), "stand before its first 4294967295"),
     "lists queries": (lambda: lists_search(queries=packed_of(2, 9)), "queries must have 8 bytes"),
     "lists allowed": (lambda: lists_search(allowed=WORDS), "allowed must be empty or have 2 words"),
     "no probes": (lambda: lists_search(n_probes=0), "n_probes must be 1 or more"),
