@@ -148,6 +148,13 @@ nb::tuple arrays_of(Results& results) {
                           array_of(results.take_rows(), n, "int64"));
 }
 
+// Tables, and the planes that they read unless they have copies.
+struct MihArrays {
+    Mih tables;
+    size_t n_bits;
+    PlaneArray planes;
+};
+
 }  // namespace
 
 void define_search(nb::module_& m) {
@@ -190,25 +197,26 @@ void define_search(nb::module_& m) {
           nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("queries"), nb::arg("k"), nb::arg("radius"),
           nb::arg("is_complete"), nb::arg("n_threads") = 1);
 
-    nb::class_<Mih>(m, "Mih")
+    nb::class_<MihArrays>(m, "Mih")
         .def("__init__",
-             [](Mih* self, Matrix packed, size_t n_threads) {
-                 if (packed.shape(0) > MAX_ROWS) refuse("packed must have at most " + text(MAX_ROWS) + " rows, got " + text(packed.shape(0)));
-                 checked_width(8 * packed.shape(1));
+             [](MihArrays* self, PlaneArray planes, size_t n, size_t n_bits, bool copies, size_t n_threads) {
+                 const size_t width = checked_width(n_bits);
+                 check_planes("planes", planes, n, width);
                  std::optional<Mih> built;
                  run(n_threads, [&](Workers& workers) {
-                     built = Mih::build(packed.data(), packed.shape(0), packed.shape(1), workers);
+                     built = Mih::build(planes.data(), n, width, copies, workers);
                      return built.has_value();
                  });
-                 new (self) Mih(std::move(*built));
+                 new (self) MihArrays{std::move(*built), n_bits, copies ? PlaneArray() : planes};
              },
-             nb::arg("packed"), nb::arg("n_threads") = 1)
+             nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("copies") = true, nb::arg("n_threads") = 1)
         .def_static("n_tables", &Mih::n_tables, nb::arg("n"), nb::arg("width"))
-        .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"))
+        .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"), nb::arg("copies") = true)
         .def("search",
-             [](const Mih& self, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,
+             [](const MihArrays& arrays, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,
                 size_t n_threads) {
-                 if (checked_width(n_bits) != self.width()) refuse("n_bits must fill the " + text(self.width()) + " bytes of a code, got " + text(n_bits));
+                 const Mih& self = arrays.tables;
+                 if (n_bits != arrays.n_bits) refuse("n_bits must be " + text(arrays.n_bits) + " as of the tables, got " + text(n_bits));
                  check_queries(queries, self.width());
                  const uint64_t* words = words_of(allowed, self.size());
                  Results results(queries.shape(0));
