@@ -1,3 +1,5 @@
+// Some queries at a time choose their lists, then go through them one after the other: while one goes through a list, the next list, or the
+// first one of the next query, is on its way from memory.
 #include "ivf.hpp"
 
 #include <atomic>
@@ -6,17 +8,8 @@ namespace rankbits {
 namespace {
 
 constexpr size_t ASKED = 8192;  // bytes of a list: more would push out what is needed now
+constexpr size_t CHUNK = 16;    // queries
 
-// Items of one list, offered under their own rows.
-void offer_list(const Lists& lists, size_t list, OneQuery& query, const uint64_t* allowed, Nearest& nearest) {
-    query.scan(lists.items, static_cast<size_t>(lists.starts[list]), static_cast<size_t>(lists.starts[list + 1]), nearest,
-               [&](size_t place, uint32_t distance) {
-                   const uint32_t row = lists.rows[place];
-                   if (row < lists.n_rows && (!allowed || allowed[row / 64] >> (row % 64) & 1)) nearest.offer(row, distance);
-               });
-}
-
-// Asks for the beginning of a list while another is gone over.
 void ask_for(const Lists& lists, size_t list) {
     const size_t bytes = lists.items.width * GROUP;
     const uint8_t* first = lists.items.data + static_cast<size_t>(lists.starts[list]) * bytes;
@@ -24,34 +17,100 @@ void ask_for(const Lists& lists, size_t list) {
     for (size_t at = 0; at < std::min(size, ASKED); at += 64) __builtin_prefetch(first + at, 0, 2);
 }
 
+// Lists of some queries, and what the search through them needs.
+class Probes {
+public:
+    Probes(const Lists& lists, const Wanted& wanted, size_t n_probes, const uint64_t* allowed)
+        : lists_(lists), wanted_(wanted), n_probes_(n_probes), allowed_(allowed), hits_(new Hit[MAX_TILE]) {}
+
+    // Lists of query number i of a chunk, nearest first.
+    void choose(size_t i, const uint8_t* query) {
+        if (i == queries_.size()) {
+            queries_.emplace_back(lists_.items.width);
+            chosen_.emplace_back();
+        }
+        queries_[i].set(query);
+        const Planes& centres = lists_.centres;
+        const int farthest = static_cast<int>(8 * centres.width);  // with bits beyond n_bits set
+        nearest_.begin({n_probes_, farthest, false}, farthest, 8 * centres.width, Rows::ascending);
+        queries_[i].scan(centres.data, 0, centres.n_groups(), nearest_, hits_.get(),
+                         [&](size_t place, const Hit* hits, size_t n_hits) { offer(place, centres.n, hits, n_hits); });
+        chosen_[i].resize(nearest_.n_results());
+        distances_.resize(chosen_[i].size());
+        nearest_.write(distances_.data(), chosen_[i].data());
+    }
+
+    void ask_for_first(size_t i) const {
+        if (!chosen_[i].empty()) ask_for(lists_, chosen_[i][0]);
+    }
+
+    // What query number i finds in its lists.
+    Nearest& search(size_t i) {
+        const std::vector<uint32_t>& chosen = chosen_[i];
+        const size_t n_bits = lists_.items.n_bits;
+        nearest_.begin(wanted_, static_cast<int>(n_bits), n_bits, Rows::any);
+        for (size_t j = 0; j < chosen.size(); ++j) {
+            if (j + 1 < chosen.size()) ask_for(lists_, chosen[j + 1]);
+            search_list(queries_[i], chosen[j]);
+        }
+        if (!allowed_) nearest_.rename([&](uint32_t place) { return lists_.rows[place]; });
+        return nearest_;
+    }
+
+private:
+    // Items are offered by their place, since rows are in other memory: only those that stay are looked up in the end. A filter must know
+    // them at once.
+    void search_list(const OneQuery& query, size_t list) {
+        const auto begin = static_cast<size_t>(lists_.starts[list]), end = static_cast<size_t>(lists_.starts[list + 1]);
+        const size_t n_places = begin * GROUP + lists_.sizes[list];
+        query.scan(lists_.items.data, begin, end, nearest_, hits_.get(), [&](size_t place, const Hit* hits, size_t n_hits) {
+            if (!allowed_) {
+                offer(place, n_places, hits, n_hits);
+                for (size_t i = 0; i < n_hits; ++i) __builtin_prefetch(lists_.rows + place + hits[i].position);
+                return;
+            }
+            for (size_t i = 0; i < n_hits; ++i) {
+                const uint32_t row = lists_.rows[place + hits[i].position];
+                if (row < lists_.n_rows && allowed_[row / 64] >> (row % 64) & 1) nearest_.offer(row, hits[i].distance);
+            }
+        });
+    }
+
+    // Hits from place on; those that stand at n_places or behind are none, and come last.
+    void offer(size_t place, size_t n_places, const Hit* hits, size_t n_hits) {
+        while (n_hits && place + hits[n_hits - 1].position >= n_places) --n_hits;
+        nearest_.offer_each(n_hits, [&](size_t i) { return Found{static_cast<uint32_t>(place + hits[i].position), hits[i].distance}; });
+    }
+
+    const Lists& lists_;
+    const Wanted wanted_;
+    const size_t n_probes_;
+    const uint64_t* allowed_;
+    std::unique_ptr<Hit[]> hits_;
+    std::vector<OneQuery> queries_;
+    std::vector<std::vector<uint32_t>> chosen_;
+    std::vector<uint32_t> distances_;
+    Nearest nearest_;
+};
+
 }  // namespace
 
 bool search_lists(const Lists& lists, const uint8_t* queries, const uint64_t* allowed, const Wanted& wanted, size_t n_probes, Results& results,
                   Workers& workers) {
-    std::atomic<size_t> next{0};
     if (wanted.k > 0 && !wanted.is_complete) results.hope_for(std::min(wanted.k, lists.n_rows));
-    const size_t n_bits = lists.items.n_bits;
-    const int far = static_cast<int>(n_bits), farthest = static_cast<int>(8 * lists.items.width);  // with bits beyond n_bits set
+    const size_t n_queries = results.n_queries(), chunk = std::clamp(n_queries / (4 * workers.size()), size_t{1}, CHUNK);
+    std::atomic<size_t> next{0};
     return workers.run([&](size_t w) {
-        OneQuery query(lists.items.width);
-        Nearest near_lists, nearest;
-        std::vector<uint32_t> chosen, distances;
-        for (size_t q; (q = next++) < results.n_queries();) {
+        Probes probes(lists, wanted, n_probes, allowed);
+        for (size_t first; (first = next.fetch_add(chunk)) < n_queries;) {
             if (workers.stopped(w)) return;
-            query.set(queries + q * lists.items.width);
-            near_lists.begin({n_probes, farthest, false}, farthest, 8 * lists.items.width, Rows::ascending);
-            query.scan(lists.centres, 0, lists.centres.n_groups(), near_lists, [&](size_t centre, uint32_t distance) {
-                if (centre < lists.centres.n) near_lists.offer(static_cast<uint32_t>(centre), distance);
-            });
-            nearest.begin(wanted, far, n_bits, Rows::any);
-            chosen.resize(near_lists.n_results());
-            distances.resize(chosen.size());
-            near_lists.write(distances.data(), chosen.data());
-            for (size_t i = 0; i < chosen.size(); ++i) {
-                if (i + 1 < chosen.size()) ask_for(lists, chosen[i + 1]);
-                offer_list(lists, chosen[i], query, allowed, nearest);
+            const size_t n = std::min(chunk, n_queries - first);
+            for (size_t i = 0; i < n; ++i) probes.choose(i, queries + (first + i) * lists.items.width);
+            probes.ask_for_first(0);
+            for (size_t i = 0; i < n; ++i) {
+                if (i + 1 < n) probes.ask_for_first(i + 1);
+                results.put(first + i, probes.search(i));
             }
-            results.put(q, nearest);
         }
     });
 }

@@ -8,6 +8,7 @@ struct Lists {
     Planes items;            // list after list, each from a new group on
     const int64_t* starts;   // first group of each list, and the end of the last
     const uint32_t* rows;    // row of each place; places behind the end of a list hold NO_ROW
+    const uint32_t* sizes;   // items of each list
     size_t n_rows;           // rows are below it
     Planes centres;
 };

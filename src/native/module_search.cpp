@@ -2,6 +2,7 @@
 #include "module.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -73,7 +74,7 @@ public:
         check_planes("centres", centres_, n_centres, width);
         check_starts(n_centres);
         check_rows(n_places, n_rows);
-        lists_ = {{planes_.data(), nullptr, n_places, width, n_bits}, starts_.data(), rows_.data(), n_rows,
+        lists_ = {{planes_.data(), nullptr, n_places, width, n_bits}, starts_.data(), rows_.data(), sizes_.data(), n_rows,
                   {centres_.data(), nullptr, n_centres, width, n_bits}};
     }
 
@@ -91,12 +92,17 @@ private:
         }
     }
 
-    void check_rows(size_t n_places, size_t n_rows) const {
+    void check_rows(size_t n_places, size_t n_rows) {
         if (n_rows > MAX_ROWS) refuse("n_rows must be at most " + text(MAX_ROWS) + ", got " + text(n_rows));
         if (rows_.size() != n_places) refuse("rows must be 64 to a group, " + text(n_places) + ", got " + text(rows_.size()));
-        for (size_t i = 0; i < n_places; ++i) {
-            const uint32_t row = rows_.data()[i];
-            if (row >= n_rows && row != NO_ROW) refuse("rows must be below " + text(n_rows) + " or 4294967295, got " + text(row));
+        for (size_t list = 0; list + 1 < starts_.size(); ++list) {
+            const uint32_t* first = rows_.data() + static_cast<size_t>(starts_[list]) * GROUP;
+            const uint32_t* last = rows_.data() + static_cast<size_t>(starts_[list + 1]) * GROUP;
+            const uint32_t* end = std::find(first, last, NO_ROW);
+            const uint32_t* wrong = std::find_if(first, end, [&](uint32_t row) { return row >= n_rows; });
+            if (wrong != end) refuse("rows must be below " + text(n_rows) + " or 4294967295, got " + text(*wrong));
+            if (std::any_of(end, last, [](uint32_t row) { return row != NO_ROW; })) refuse("rows of a list must all stand before its first 4294967295");
+            sizes_.push_back(static_cast<uint32_t>(end - first));
         }
     }
 
@@ -104,8 +110,16 @@ private:
     In<uint32_t, nb::ndim<1>> rows_;
     PlaneArray centres_;
     std::vector<int64_t> starts_;
+    std::vector<uint32_t> sizes_;
     Lists lists_{};
 };
+
+constexpr size_t FEW = 4096;  // numbers that are copied faster into an array of NumPy's than handed over to one
+
+const nb::object& numpy_empty() {
+    static const auto* empty = new nb::object(nb::module_::import_("numpy").attr("empty"));  // never freed: Python may have ended before
+    return *empty;
+}
 
 template <class T>
 nb::object array_of(std::vector<T>&& values) {
@@ -115,18 +129,31 @@ nb::object array_of(std::vector<T>&& values) {
 }
 
 template <class T>
-nb::object array_of(T* values, size_t n) {
-    nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T>(values, {n}, owner));
+nb::object array_of(std::unique_ptr<T[]> values, size_t n, const char* dtype) {
+    if (n > FEW) {
+        T* const data = values.release();
+        nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, T>(data, {n}, owner));
+    }
+    nb::object array = numpy_empty()(n, dtype);
+    std::copy_n(values.get(), n, nb::cast<nb::ndarray<T, nb::ndim<1>>>(array, false).data());
+    return array;
 }
 
 // (offsets, distances, rows): what query q found stands between offsets[q] and offsets[q + 1].
 nb::tuple arrays_of(Results& results) {
     results.finish();
     const size_t n = results.size();
-    return nb::make_tuple(array_of(results.release_offsets(), results.n_queries() + 1), array_of(results.release_distances(), n),
-                          array_of(results.release_rows(), n));
+    return nb::make_tuple(array_of(results.take_offsets(), results.n_queries() + 1, "int64"), array_of(results.take_distances(), n, "int32"),
+                          array_of(results.take_rows(), n, "int64"));
 }
+
+// Tables, and the planes that they read unless they have copies.
+struct MihArrays {
+    Mih tables;
+    size_t n_bits;
+    PlaneArray planes;
+};
 
 }  // namespace
 
@@ -170,25 +197,26 @@ void define_search(nb::module_& m) {
           nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("queries"), nb::arg("k"), nb::arg("radius"),
           nb::arg("is_complete"), nb::arg("n_threads") = 1);
 
-    nb::class_<Mih>(m, "Mih")
+    nb::class_<MihArrays>(m, "Mih")
         .def("__init__",
-             [](Mih* self, Matrix packed, size_t n_threads) {
-                 if (packed.shape(0) > MAX_ROWS) refuse("packed must have at most " + text(MAX_ROWS) + " rows, got " + text(packed.shape(0)));
-                 checked_width(8 * packed.shape(1));
+             [](MihArrays* self, PlaneArray planes, size_t n, size_t n_bits, bool copies, size_t n_threads) {
+                 const size_t width = checked_width(n_bits);
+                 check_planes("planes", planes, n, width);
                  std::optional<Mih> built;
                  run(n_threads, [&](Workers& workers) {
-                     built = Mih::build(packed.data(), packed.shape(0), packed.shape(1), workers);
+                     built = Mih::build(planes.data(), n, width, copies, workers);
                      return built.has_value();
                  });
-                 new (self) Mih(std::move(*built));
+                 new (self) MihArrays{std::move(*built), n_bits, copies ? PlaneArray() : planes};
              },
-             nb::arg("packed"), nb::arg("n_threads") = 1)
+             nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("copies") = true, nb::arg("n_threads") = 1)
         .def_static("n_tables", &Mih::n_tables, nb::arg("n"), nb::arg("width"))
-        .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"))
+        .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"), nb::arg("copies") = true)
         .def("search",
-             [](const Mih& self, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,
+             [](const MihArrays& arrays, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,
                 size_t n_threads) {
-                 if (checked_width(n_bits) != self.width()) refuse("n_bits must fill the " + text(self.width()) + " bytes of a code, got " + text(n_bits));
+                 const Mih& self = arrays.tables;
+                 if (n_bits != arrays.n_bits) refuse("n_bits must be " + text(arrays.n_bits) + " as of the tables, got " + text(n_bits));
                  check_queries(queries, self.width());
                  const uint64_t* words = words_of(allowed, self.size());
                  Results results(queries.shape(0));

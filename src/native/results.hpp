@@ -61,9 +61,9 @@ public:
 
     // Once it is finished: items of query q stand between offsets[q] and offsets[q + 1].
     size_t size() const { return static_cast<size_t>(offsets_[n_queries_]); }
-    int64_t* release_offsets() { return offsets_.release(); }
-    int32_t* release_distances() { return distances_.release(); }
-    int64_t* release_rows() { return rows_.release(); }
+    std::unique_ptr<int64_t[]> take_offsets() { return std::move(offsets_); }
+    std::unique_ptr<int32_t[]> take_distances() { return std::move(distances_); }
+    std::unique_ptr<int64_t[]> take_rows() { return std::move(rows_); }
 
 private:
     struct Apart {

@@ -21,25 +21,24 @@ bool scan(const Planes& planes, const uint8_t* queries, const Wanted& wanted, Re
 // One query that goes over some groups on the caller's thread: for lists of an inverted file.
 class OneQuery {
 public:
-    explicit OneQuery(size_t width) : width_(width), tables_(near_kernels().tables_bytes(width)), hits_(MAX_TILE) {}
+    explicit OneQuery(size_t width) : width_(width), tables_(near_kernels().tables_bytes(width)) {}
 
     void set(const uint8_t* query) { near_kernels().make_tables(query, nullptr, width_, tables_.data()); }
 
-    // Calls take(place, distance) for what is within the limit of nearest, which take may lower.
+    // Calls take(place, hits, n_hits) for runs of groups from place on, with what is within the limit of nearest, which take may lower.
+    // hits has room for a tile.
     template <class Take>
-    void scan(const Planes& planes, size_t begin, size_t end, const Nearest& nearest, Take take) {
+    void scan(const uint8_t* planes, size_t begin, size_t end, const Nearest& nearest, Hit* hits, Take take) const {
         size_t most = nearest.is_full() ? MAX_TILE / GROUP : 1;  // a limit set by few items spares most of the next
         for (size_t g = begin, n_groups; g < end; g += n_groups, most = std::min(2 * most, MAX_TILE / GROUP)) {
             n_groups = std::min(end - g, most);
-            const size_t n_hits = near_kernels().near_one(planes.data + g * width_ * GROUP, n_groups, width_, tables_.data(), nearest.limit(), hits_.data());
-            for (size_t i = 0; i < n_hits; ++i) take(g * GROUP + hits_[i].position, hits_[i].distance);
+            take(g * GROUP, hits, near_kernels().near_one(planes + g * width_ * GROUP, n_groups, width_, tables_.data(), nearest.limit(), hits));
         }
     }
 
 private:
     size_t width_;
     std::vector<uint8_t> tables_;
-    std::vector<Hit> hits_;
 };
 
 }  // namespace rankbits

@@ -52,10 +52,14 @@ def from_planes(rows, n, width=8):
     _native.from_planes(planes_of(packed_of(100, 8)), np.array(rows, np.int64), out)
 
 
+def mih(n):
+    return _native.Mih(planes_of(packed_of(100, 8)), n, 64)
+
+
 def mih_search(**changed):
     usual = {"queries": packed_of(2, 8), "n_bits": 64, "allowed": ALL, "k": 3, "radius": 64,
              "is_complete": False, "budget": 2**63}  # fmt: skip
-    _native.Mih(packed_of(100, 8)).search(**{**usual, **changed})
+    mih(100).search(**{**usual, **changed})
 
 
 def lists(**changed):
@@ -93,7 +97,8 @@ WRONG = {
     "few rows": (lambda: from_planes([0], 2), "packed must have a row for each of rows"),
     "all rows": (lambda: from_planes([], 129), "at most 128, got 129"),
     "packed": (lambda: from_planes([0], 1, 9), r"shape \(2, 9, 64\)"),
-    "mih bits": (lambda: mih_search(n_bits=65), "n_bits must fill the 8 bytes"),
+    "mih planes": (lambda: mih(129), r"shape \(3, 8, 64\)"),
+    "mih bits": (lambda: mih_search(n_bits=65), "n_bits must be 64 as of the tables"),
     "mih queries": (lambda: mih_search(queries=packed_of(2, 9)), "queries must have 8 bytes"),
     "mih allowed": (lambda: mih_search(allowed=WORDS), "allowed must be empty or have 2 words"),
     "lists width": (lambda: lists(n_bits=57 + 8), r"shape \(3, 9, 64\)"),
@@ -104,6 +109,7 @@ WRONG = {
     "wrong end": (lambda: lists(**replaced("starts", -1, 4)), "number of groups, 3"),
     "rows": (lambda: lists(rows=np.zeros(64, np.uint32)), "64 to a group, 192, got 64"),
     "row": (lambda: lists(**replaced("rows", 3, 100)), "rows must be below 100 or .* got 100"),
+    "gap": (lambda: lists(**replaced("rows", 3, 2**32 - 1)), "stand before its first 4294967295"),
     "lists queries": (lambda: lists_search(queries=packed_of(2, 9)), "queries must have 8 bytes"),
     "lists allowed": (lambda: lists_search(allowed=WORDS), "allowed must be empty or have 2 words"),
     "no probes": (lambda: lists_search(n_probes=0), "n_probes must be 1 or more"),
@@ -150,7 +156,7 @@ def test_bits_beyond_the_last_do_no_harm(dispatch, n_bits, n_queries):
     queries[0, -1] = 0
     planes = planes_of(packed)
     inverted = _native.Lists(**lists_of(packed, n_bits))
-    tables = _native.Mih(packed) if width < 32 else None
+    tables = [_native.Mih(planes, n, n_bits, copies) for copies in (True, False) if width < 32]
     for k, radius in ((1, n_bits), (50, n_bits), (8990, n_bits), (0, n_bits // 3)):
         for share in (1.0, 0.3):
             is_allowed = rng.random(n) < share
@@ -158,5 +164,5 @@ def test_bits_beyond_the_last_do_no_harm(dispatch, n_bits, n_queries):
             case, wanted = (packed, queries, k, radius, is_allowed), (k, radius, False)
             check(_native.scan(planes, n, n_bits, words, queries, *wanted, n_threads=2), *case)
             check(inverted.search(queries, words, *wanted, 3, n_threads=2), *case)
-            if tables is not None:
-                check(tables.search(queries, n_bits, words, *wanted, 2**63)[0], *case)
+            for table in tables:
+                check(table.search(queries, n_bits, words, *wanted, 2**63)[0], *case)

@@ -104,11 +104,18 @@ def scan(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
 class Mih:
-    def __init__(self, packed: np.ndarray, n_threads: int = 1) -> None: ...
+    def __init__(
+        self,
+        planes: np.ndarray,
+        n: int,
+        n_bits: int,
+        copies: bool = True,
+        n_threads: int = 1,
+    ) -> None: ...
     @staticmethod
     def n_tables(n: int, width: int) -> int: ...
     @staticmethod
-    def bytes_needed(n: int, width: int) -> int: ...
+    def bytes_needed(n: int, width: int, copies: bool = True) -> int: ...
     def search(
         self,
         queries: np.ndarray,

@@ -60,7 +60,9 @@ class Mih(Engine):
             )
         self._n_bytes = needed
         self._n_bits = segment.n_bits
-        self._tables = _native.Mih(segment.codes().packed, n_threads=n_threads)
+        self._tables = _native.Mih(
+            segment.planes, len(segment), segment.n_bits, bool(options.copies), n_threads=n_threads
+        )
 
     @classmethod
     def bytes_needed(cls, segment: Segment, options: Any) -> int:
@@ -95,7 +97,7 @@ class Mih(Engine):
 
 def bytes_needed(segment: Segment, copies: bool) -> int:
     """Memory of the tables of a segment."""
-    return int(_native.Mih.bytes_needed(len(segment), segment.planes.shape[1]))
+    return int(_native.Mih.bytes_needed(len(segment), segment.planes.shape[1], bool(copies)))
 
 
 def expected_cost(segment: Segment, reach: np.ndarray) -> float:
