@@ -8,7 +8,7 @@ Notation:
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -231,6 +231,19 @@ def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray
     _native.distances(queries.packed, database.packed, out, n_threads=_native.threads(None))
     require_unchanged(int(out.max()) <= queries.n_bits, f"a distance is {out.max()}", queries)
     return out
+
+
+def smallest_distances(
+    queries: Sequence[BinaryCodes], database: Sequence[BinaryCodes]
+) -> np.ndarray:
+    """Distance of every pair in the table that has it nearest, uint16 of shape (queries, items).
+
+    Both hold the codes of each table, in the same order.
+    """
+    nearest = hamming_distances(queries[0], database[0])
+    for query_codes, item_codes in zip(queries[1:], database[1:], strict=True):
+        np.minimum(nearest, hamming_distances(query_codes, item_codes), out=nearest)
+    return nearest
 
 
 def require_unchanged(is_sound: bool, evidence: str, queries: BinaryCodes) -> None:

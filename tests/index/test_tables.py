@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from rankbits import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import TablesIndex
-from rankbits.methods import lookup_tables
 
 
 def smallest(queries, items):
@@ -100,21 +99,22 @@ def test_removed_replaced_and_forbidden_items_are_not_found(seed, k, as_mask):
 
 
 @pytest.mark.parametrize("kind", ["scan", "auto"])
-def test_lookup_tables_find_the_same(rng, kind):
-    tables = packed(rng.integers(0, 2, (3, 400, 20)))
+def test_every_kind_finds_what_brute_force_over_many_items_does(rng, kind):
+    items = rng.integers(0, 2, (3, 400, 20))
     index = TablesIndex(20, 3, kind=kind, n_threads=2)
-    assert index.add(tables).tolist() == list(range(400))
-    queries = [codes[:7] for codes in tables]
+    assert index.add(packed(items)).tolist() == list(range(400))
+    queries, near = packed(items[:, :7]), smallest(items[:, :7], items)
     for k in (1, 10, 400):
-        wanted = lookup_tables(queries, tables, k=k)
         distances, ids = index.search(queries, k)
-        assert distances.ravel().tolist() == wanted.distances.tolist()
-        assert ids.ravel().tolist() == wanted.ids.tolist()
+        for row, pairs in enumerate(zip(distances.tolist(), ids.tolist(), strict=True)):
+            expected = nearest(near[row], range(400), k, False)
+            assert list(zip(*pairs, strict=True)) == expected
     for radius in (0, 4, 20):
-        wanted = lookup_tables(queries, tables, radius=radius)
-        found = index.within(queries, radius)
-        for mine, theirs in zip(found, wanted, strict=True):
-            assert mine.tolist() == theirs.tolist()
+        expected = [
+            [pair for pair in nearest(row, range(400), 400, False) if pair[0] <= radius]
+            for row in near
+        ]
+        assert pairs_of(index.within(queries, radius)) == expected
 
 
 def test_it_counts_and_returns_its_items(rng):

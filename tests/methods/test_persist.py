@@ -16,9 +16,9 @@ import safetensors.numpy
 from sklearn.exceptions import NotFittedError
 
 import rankbits
-from rankbits import methods
+from rankbits import _folders, methods
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods import _folders, _persist
+from rankbits.methods import _persist
 from rankbits.methods._json import plain, revived
 from rankbits.methods._lsh import LSH
 

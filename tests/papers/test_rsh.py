@@ -13,6 +13,7 @@ import pytest
 
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
+from rankbits.index import TablesIndex
 
 KINDS = np.array([0, 1, 2, 2, 1, 2, 0, 1, 0, 0])
 
@@ -50,12 +51,13 @@ def test_four_tables_find_more_of_what_is_relevant_within_a_radius_and_rank_it_b
     relevant = query_tags @ tags.T == 2
     recalls, precisions = [], []
     for n in (1, 4):
-        near = methods.lookup_tables(queries[:n], database[:n], radius=3)
+        index = TablesIndex(n_bits=16, n_tables=n)
+        index.add(database[:n])
+        near = index.within(queries[:n], radius=3)
         rows = np.repeat(np.arange(len(relevant)), np.diff(near.offsets))
         recalls.append(relevant[rows, near.ids].sum() / relevant.sum())
-        first = methods.lookup_tables(queries[:n], database[:n], k=20)
-        rows = np.repeat(np.arange(len(relevant)), 20)
-        precisions.append(relevant[rows, first.ids].mean())
+        _, ids = index.search(queries[:n], k=20)
+        precisions.append(np.take_along_axis(relevant, ids, axis=1).mean())
     assert recalls[1] > recalls[0] + 0.1
     assert precisions[1] > precisions[0]
 

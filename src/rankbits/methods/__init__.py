@@ -13,9 +13,8 @@ from typing import Any
 from rankbits._check import extra
 from rankbits.methods._persist import load
 from rankbits.methods._registry import get, names
-from rankbits.methods._tables import lookup_tables
 
-__all__ = ["export_onnx", "get", "load", "lookup_tables", "names"]
+__all__ = ["export_onnx", "get", "load", "names"]
 
 
 def export_onnx(hasher: Any, path: str | os.PathLike[str]) -> int:

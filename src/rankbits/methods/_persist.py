@@ -15,8 +15,8 @@ import numpy as np
 
 from rankbits._check import extra
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._folders import read_folder, write_folder_atomically
 from rankbits.errors import FileFormatError, RankbitsError
-from rankbits.methods._folders import read_folder, write_folder_atomically
 from rankbits.methods._json import plain, revived
 from rankbits.methods._registry import class_of, name_of, names
 

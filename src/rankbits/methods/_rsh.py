@@ -148,7 +148,7 @@ class RSH(LinearHasher):
     def encode_tables(self, X: Any) -> list[BinaryCodes]:
         """Codes of every table, n_bits each; the first are those of `encode`.
 
-        `rankbits.methods.lookup_tables` searches them together.
+        `rankbits.index.TablesIndex` searches them together.
         """
         check_is_fitted(self)
         codes = []

@@ -21,10 +21,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, smallest_distances
 from rankbits.errors import InputError
 from rankbits.methods._supervision import Supervision
-from rankbits.methods._tables import smallest_distances
 
 _BLOCK_CELLS = 1 << 22
 _BOOST = 2.0  # chosen on training rows of CIFAR-100 and digits
