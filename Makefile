@@ -1,6 +1,7 @@
 # make demo    install, then learn, evaluate and audit codes of embedded data; the page is out/demo/index.html
 # make test    install, then every check of a commit: lint, types, layers, tests
 # make bench   speed against what people use today, in one run
+# make soak    everything that attacks it: sanitizers, fuzz, kills, failing storage, power loss, hostile folders; under an hour
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint pytest bench sanitize kill fuzz docs format clean
+.PHONY: demo test lint pytest bench sanitize threads kill soak fuzz docs format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -36,14 +37,24 @@ sanitize: $(VENV)-sanitize/.installed
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	$(VENV)-sanitize/bin/python -m pytest -q -n 2 -m "not unsanitized" tests
 
-$(VENV)-sanitize/.installed: pyproject.toml CMakeLists.txt $(NATIVE)
-	$(PYTHON) -m venv $(VENV)-sanitize
-	$(VENV)-sanitize/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' -C cmake.define.RANKBITS_SANITIZE=ON
+# What runs in threads, on a build with ThreadSanitizer, which must also report a race that is there on purpose.
+threads: $(INSTALLED) $(VENV)-thread/.installed
+	$(BIN)/python tests/durability/soak.py --only "a race" threads --thread $(VENV)-thread/bin/python
+
+$(VENV)-sanitize/.installed: SANITIZER := address
+$(VENV)-thread/.installed: SANITIZER := thread
+$(VENV)-sanitize/.installed $(VENV)-thread/.installed: pyproject.toml CMakeLists.txt $(NATIVE)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' -C cmake.define.RANKBITS_SANITIZE=$(SANITIZER)
 	touch $@
 
 # Kills a process that writes to a collection, at every call that changes a file and at random, and looks at what is left.
 kill: $(INSTALLED)
-	$(BIN)/python tests/index/killing.py --every 1 --scripts 3 --random 1000 --seed $$(date +%s)
+	$(BIN)/python tests/durability/killing.py --every 1 --scripts 3 --random 1000 --seed $$(date +%s)
+
+# Prints one table; SOAK=--quick takes a few minutes. Logs, with a command that repeats each violation, are in out/soak.
+soak: $(INSTALLED) $(VENV)-sanitize/.installed $(VENV)-thread/.installed
+	$(BIN)/python tests/durability/soak.py $(SOAK) --address $(VENV)-sanitize/bin/python --thread $(VENV)-thread/bin/python
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/fuzz/fuzz_loaders.py --seconds 120 --seed $$(date +%s)
@@ -62,4 +73,4 @@ $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-sanitize build dist site out
+	rm -rf $(VENV) $(VENV)-sanitize $(VENV)-thread build dist site out

@@ -112,7 +112,7 @@ class Case:
     def name_segment(self, path, crc, n):
         """Let the manifest name a file as it is now."""
         with self.rows() as rows:
-            for rowid, fields in rows.of(rows.manifest):
+            for row, fields in rows.of(rows.manifest):
                 if fields[0] == int(path.stem):
                     rows.set(rows.manifest, fields, "header_crc", crc)
                     if self.rng.random() < 0.7 and n < 2**63:
@@ -121,7 +121,7 @@ class Case:
                         rows.set(rows.manifest, fields, "n", n)
                         if isinstance(before, int) and isinstance(alive, int):
                             rows.set(rows.manifest, fields, "n_alive", alive + n - before)
-                    rows.put(rows.manifest, rowid, fields)
+                    rows.put(rows.manifest, row, fields)
 
     def mutate(self):
         """One mutation, or a few on top of each other; files last, as they hide the rest."""
@@ -133,13 +133,21 @@ class Case:
                 continue
             try:
                 mutation(self, self.rng)
-            except (sqlite3.Error, StopIteration, TypeError, ValueError, OverflowError) as error:
+            except (
+                OSError,
+                sqlite3.Error,
+                StopIteration,
+                ArithmeticError,
+                LookupError,
+                TypeError,
+                ValueError,
+            ) as error:
                 self.say(f"(not applied: {error})")  # what came before was too much for it
         return "".join(self.words)
 
 
 class _Opened:
-    """The rows of a case for one mutation, repaired afterwards as far as chance has it."""
+    """The rows of a case for one mutation, repaired afterwards: counts as far as chance has it."""
 
     def __init__(self, case, *, is_repaired):
         self._case, self._is_repaired = case, is_repaired
@@ -151,12 +159,14 @@ class _Opened:
     def __exit__(self, *error):
         with closing(self._rows.database):
             if error[0] is None and self._is_repaired:
-                for repair in (self._rows.repair_alive, self._rows.repair_counts):
-                    if self._case.rng.random() < 0.75:
-                        try:
-                            repair()
-                        except (sqlite3.Error, StopIteration, ValueError, TypeError, OverflowError):
-                            self._case.say("(not repaired)")
+                chance = self._case.rng.random(2) < 0.75
+                repairs = [self._rows.repair_alive] * chance[0]
+                repairs += [self._rows.repair_counts] * chance[1]
+                for repair in (*repairs, self._rows.repair_checksums):
+                    try:
+                        repair()
+                    except (sqlite3.Error, StopIteration, ValueError, TypeError, OverflowError):
+                        self._case.say("(not repaired)")
 
 
 # What is done with a folder

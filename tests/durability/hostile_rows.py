@@ -35,15 +35,28 @@ class Rows:
         }
 
     def of(self, table):
-        """Row id, and fields without the checksum."""
-        rows = self.database.execute(f"SELECT rowid, * FROM {table}").fetchall()
-        return [(row[0], list(row[1:-1])) for row in rows]
+        """Each row as it is, by which it is found again, and its fields without the checksum."""
+        rows = self.database.execute(f"SELECT * FROM {table}").fetchall()
+        return [(row, list(row[:-1])) for row in rows]
 
-    def put(self, table, rowid, fields):
-        """Write fields back under a new checksum; False if SQLite takes no such value."""
+    def put(self, table, row, fields):
+        """Write fields in place of a row under a new checksum; False if SQLite does not take it."""
         pairs = ", ".join(f"{name} = ?" for name in self.columns[table])
-        values = (*fields, crc_of(fields), rowid)
-        return self._try(f"UPDATE {table} SET {pairs} WHERE rowid = ?", values)
+        values = (*fields, crc_of(fields), *row)
+        return self._try(f"UPDATE {table} SET {pairs} WHERE {self._same(table)}", values)
+
+    def delete(self, table, row):
+        return self._try(f"DELETE FROM {table} WHERE {self._same(table)}", row)
+
+    def _same(self, table):
+        return " AND ".join(f"{name} IS ?" for name in self.columns[table])
+
+    def repair_checksums(self):
+        """SQLite may have turned a value into one of another type when it was written."""
+        for table in self.columns:
+            for row, fields in self.of(table):
+                if row[-1] != crc_of(fields):
+                    self.put(table, row, fields)
 
     def insert(self, table, fields):
         places = ", ".join("?" * (len(fields) + 1))
@@ -71,12 +84,12 @@ class Rows:
 
     def repair_counts(self):
         """Let the counts of the state be those of the tables."""
-        for rowid, fields in self.of("state"):
+        for row, fields in self.of("state"):
             for column, table in internals.COUNTED.items():
                 if column in self.columns["state"] and table in self.columns:
                     n = self.database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                     self.set("state", fields, column, n)
-            self.put("state", rowid, fields)
+            self.put("state", row, fields)
 
     def repair_alive(self):
         """Let the number of items that are there fit the marks of removal and the ids."""
@@ -89,14 +102,14 @@ class Rows:
         lengths = {}
         if "codes" in self.columns:
             lengths = {fields[0]: fields[1] for _, fields in self.of("codes")}
-        for rowid, fields in self.of(self.manifest):
+        for row, fields in self.of(self.manifest):
             number, n, n_alive, *_ = fields
             ids = lengths.get(number)
             if isinstance(ids, bytes):
                 n = len(ids) // 8
             if isinstance(n, int):
                 n_alive = max(n - marks.get(number, 0), -(2**63))
-            self.put(self.manifest, rowid, [number, n, n_alive, *fields[3:]])
+            self.put(self.manifest, row, [number, n, n_alive, *fields[3:]])
 
 
 def crc_of(fields):
@@ -139,7 +152,7 @@ def mutate_field(case, rng):
     with case.rows() as rows:
         tables = [table for table in rows.columns if rows.of(table)]
         table = pick(rng, tables)
-        rowid, fields = pick(rng, rows.of(table))
+        row, fields = pick(rng, rows.of(table))
         at = int(rng.integers(len(fields)))
         column, old = rows.columns[table][at], fields[at]
         if isinstance(old, bytes) and rng.random() < 0.85:
@@ -152,19 +165,19 @@ def mutate_field(case, rng):
             new = pick(rng, NUMBERS)
         fields[at] = new
         case.say(f"{table}.{column} = {repr(new)[:60]}")
-        rows.put(table, rowid, fields)
+        rows.put(table, row, fields)
 
 
 def mutate_rows(case, rng):
     """A row more or a row less."""
     with case.rows() as rows:
         table = pick(rng, list(rows.columns))
-        found = rows.of(table)
-        if found and rng.random() < 0.4:
-            rows.database.execute(f"DELETE FROM {table} WHERE rowid = ?", (pick(rng, found)[0],))
+        known = rows.of(table)
+        if known and rng.random() < 0.4:
+            rows.delete(table, pick(rng, known)[0])
             case.say(f"a row of {table} less")
-        elif found:
-            fields = list(pick(rng, found)[1])
+        elif known:
+            fields = list(pick(rng, known)[1])
             fields[0] = pick(rng, (1, 2, 3, 99, 0, -1, 2**40, fields[0]))
             if table == "removed":
                 fields[1] = pick(rng, (0, 1, -1, 7, 2**31, 2**62, fields[1]))
@@ -180,10 +193,10 @@ def mutate_ids_against_codes(case, rng):
     """Ids of codes in the database, more or fewer than there are codes, or doubles of others."""
     with case.rows() as rows:
         tables = [table for table in rows.columns if {"ids", "codes"} <= set(rows.columns[table])]
-        found = [(table, *row) for table in tables for row in rows.of(table)]
-        if not found:
+        known = [(table, *row) for table in tables for row in rows.of(table)]
+        if not known:
             return
-        table, rowid, fields = pick(rng, found)
+        table, row, fields = pick(rng, known)
         at = rows.columns[table].index("ids")
         other = rows.columns[table].index("codes")
         ids = np.frombuffer(fields[at][: len(fields[at]) // 8 * 8], "<i8")
@@ -201,4 +214,4 @@ def mutate_ids_against_codes(case, rng):
             ids = np.arange(len(ids))  # overlap those of a segment
         fields[at] = ids.astype("<i8").tobytes()
         case.say(f"{table}: {len(ids)} ids, {len(fields[other])} bytes of codes")
-        rows.put(table, rowid, fields)
+        rows.put(table, row, fields)

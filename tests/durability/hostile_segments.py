@@ -122,7 +122,7 @@ def mutate_data(case, rng):
 def mutate_bits(case, rng):
     """Another length of code, everywhere where it is written, or only in the database."""
     with case.rows() as rows:
-        for rowid, fields in rows.of("state"):
+        for row, fields in rows.of("state"):
             old = rows.value("state", fields, "n_bits")
             if not isinstance(old, int):
                 return
@@ -130,7 +130,7 @@ def mutate_bits(case, rng):
                 rng, (old + 1, old - 1, old + 8, old * 2, old + 7 & ~7, 1, 4096, 5000, 0, 64)
             )
             rows.set("state", fields, "n_bits", new)
-            rows.put("state", rowid, fields)
+            rows.put("state", row, fields)
     case.say(f"n_bits {old} -> {new}")
     if rng.random() < 0.6 and 0 < new < 2**32:
         for path in case.segments():

@@ -6,6 +6,7 @@ of `rankbits.index` changes.
 
 import re
 
+from rankbits import _native
 from rankbits.index.disk import building
 from rankbits.index.store import changes
 
@@ -17,6 +18,11 @@ MANIFEST = ("parts", "segments")  # the table that names the files, in one forma
 def seal_early():
     """Let a few dozen codes become a segment file, so that short scripts reach every path."""
     building.SEAL_AT, changes.SMALL = 40, 8
+
+
+def write_planes(codes, planes):
+    """Run a kernel that writes an array without holding the lock of the interpreter."""
+    _native.to_planes(codes, planes)
 
 
 def says_unchanged(message):
