@@ -169,9 +169,7 @@ def test_files_have_the_mode_that_the_umask_leaves_whatever_threads_do(tmp_path)
     try:
         index = HammingIndex(16)
         index.add(codes(50))
-        threads = [
-            threading.Thread(target=index.save, args=(tmp_path / str(n),)) for n in range(8)
-        ]
+        threads = [threading.Thread(target=index.save, args=(tmp_path / str(n),)) for n in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -54,6 +54,8 @@ def test_tables_outlive_the_segment_whose_planes_they_read():
     codes = clustered(3000, 64, 0)
     mih = Mih(Segment.of(codes, range(3000)), WITHOUT_COPIES, 1)
     other = np.full((3000, 8), 255, np.uint8)  # takes the memory if it has been given back
-    found = mih.search(codes.packed[:3], np.empty(0, np.uint64), Request(1, 64, False, 1, WITHOUT_COPIES))
+    found = mih.search(
+        codes.packed[:3], np.empty(0, np.uint64), Request(1, 64, False, 1, WITHOUT_COPIES)
+    )
     assert found.distances.tolist() == [0, 0, 0]
     assert other.all()

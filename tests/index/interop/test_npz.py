@@ -127,3 +127,11 @@ def test_missing_files_and_folders_are_named(empty, tmp_path):
         from_npz(tmp_path / "nowhere")
     with pytest.raises(InputError, match="existing folder"):
         to_npz(empty, tmp_path / "no" / "index.npz")
+
+
+def test_a_small_file_that_would_unpack_to_gigabytes_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", codes=np.zeros((1 << 20, 8), np.uint8))
+    assert len(from_npz(tmp_path / "bomb.npz")) == 1 << 20
+    monkeypatch.setenv("RANKBITS_UNPACK_BYTES", "1000000")
+    with pytest.raises(FileFormatError, match=r"would unpack to .* the limit is 1000000"):
+        from_npz(tmp_path / "bomb.npz")

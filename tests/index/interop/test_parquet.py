@@ -159,3 +159,13 @@ def test_arguments_are_checked(empty, tmp_path):
         to_parquet(empty, tmp_path / "f", row_group=0)
     with pytest.raises(InputError, match=r"there is no .*nowhere"):
         from_parquet(tmp_path / "nowhere")
+
+
+def test_a_small_file_that_would_unpack_to_gigabytes_is_refused(tmp_path, monkeypatch):
+    n = 1 << 18
+    codes = pa.array([b"\0\0"] * n, pa.binary(2))
+    path = write(tmp_path / "bomb.parquet", id=pa.array(np.arange(n)), code=codes)
+    assert len(from_parquet(path)) == n
+    monkeypatch.setenv("RANKBITS_UNPACK_BYTES", "1000000")
+    with pytest.raises(FileFormatError, match=r"would unpack to .* the limit is 1000000"):
+        from_parquet(path)

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
@@ -65,6 +66,7 @@ def _index_of(archive: zipfile.ZipFile, name: str, kind: str, n_bits: int | None
     inside = archive.namelist()
     for entry in inside:
         archive.open(entry).close()  # fails if directory and array differ in the name
+    require_unpackable_npz(name, archive, ("codes", "ids", "n_bits"))
     if "codes.npy" not in inside:
         raise FileFormatError(f"{name} must hold the array 'codes', it holds {inside}")
     noted = _note(archive, name) if "n_bits.npy" in inside else None

@@ -6,6 +6,7 @@ checksum, which is compared when the file is read back; the footer has none in P
 
 from rankbits import _check
 from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._unpacking import require_unpackable_parquet
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.arrow import Columns, index_of, pyarrow_for
@@ -78,6 +79,8 @@ def from_parquet(
     columns = Columns(id_column, code_column)
     try:
         with parquet.ParquetFile(name, page_checksum_verification=True) as file:
+            names = [each for each in columns.names if each in file.schema_arrow.names]
+            require_unpackable_parquet(name, file, names)
             index = index_of(
                 file.schema_arrow,
                 lambda names: file.iter_batches(BLOCK, columns=names),
