@@ -64,10 +64,8 @@ def _refuse_repeated(ids: np.ndarray) -> None:
 
 def selections(
     allowed: Any, ids: Sequence[Callable[[], np.ndarray]], n: int
-) -> Sequence[np.ndarray | None]:
-    """What a filter leaves of each part: None for all, a mask of its items, or ids."""
-    if allowed is None:
-        return [None] * len(ids)
+) -> Sequence[np.ndarray]:
+    """What a filter leaves of each part: a mask of its items, or ids."""
     array = _check.array("allowed", allowed)
     if array.dtype != bool:
         try:

@@ -7,6 +7,7 @@ the documentation and `HammingNeighbors` read its name, its options and whether 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ class Options:
                 raise InputError(f"{where} {kind!r} has no option {name!r}; its options: {takes}")
         return replace(self, **options)
 
-    @property
+    @cached_property
     def build_key(self) -> tuple[Any, ...]:
         """The values that building depends on."""
         return tuple(

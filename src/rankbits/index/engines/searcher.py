@@ -4,7 +4,10 @@ They are merged in order of (distance, id), so neither the kind of engine nor th
 parts can be seen in the result.
 """
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
@@ -60,14 +63,16 @@ class Searcher:
             return nothing(len(queries))
         self._follow(state)
         packed = queries.packed
-        selections = inputs.selections(allowed, [p.alive_ids for p in state.parts], len(state))
+        selections: Sequence[np.ndarray | None] = [None] * len(state.parts)
+        if allowed is not None:
+            selections = inputs.selections(allowed, [p.alive_ids for p in state.parts], len(state))
         answers = []
         for part, selection in zip(state.parts, selections, strict=True):
             segment = part.segment
             segment.require_whole()
             engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
-            answer = engine.search(packed, part.allowed(selection), request)
-            answers.append(answer._replace(ids=segment.ids_of(answer.ids)))
+            offsets, distances, rows = engine.search(packed, part.allowed(selection), request)
+            answers.append(Ragged(offsets, distances, segment.ids_of(rows)))
         k = request.k or None
         return combined(answers, len(queries), k, is_complete=request.is_complete)
 

@@ -4,6 +4,7 @@ Whatever two states share is the same object, so their difference is what has to
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -32,6 +33,10 @@ class State:
     parts: tuple[Part, ...] = ()
 
     def __len__(self) -> int:
+        return self._n_items
+
+    @cached_property
+    def _n_items(self) -> int:
         return sum(part.n_alive for part in self.parts)
 
     @property
