@@ -1,6 +1,10 @@
 """Calling a command of rankbits in tests, and what every command promises of its errors."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 from typer.testing import CliRunner
 
@@ -21,6 +25,28 @@ class Command:
         done = self(*arguments)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
+
+
+_INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
+from rankbits.cli import main
+print("ready", file=sys.stderr)
+main()
+"""
+
+
+def interrupted_after(seconds, *arguments):
+    """Exit code, output and errors of a command that Ctrl-C strikes so long after its start."""
+    command = [sys.executable, "-uc", _INTERRUPTIBLE, *map(str, arguments)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams) as process:
+        assert process.stderr.readline() == "ready\n"
+        time.sleep(seconds)
+        assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 def assert_one_line(done, *parts):

@@ -24,7 +24,15 @@ def test_an_unknown_command_is_bad_usage():
     assert CliRunner().invoke(app, ["evalute"]).exit_code == 2
 
 
-def test_an_interrupt_outside_a_command_exits_130(monkeypatch):
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, also where the parent of the tests ignores it, as `make test &` does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_outside_a_command_exits_130(monkeypatch, capsys, interruptible):
     def interrupted():
         signal.raise_signal(signal.SIGINT)
 
@@ -32,9 +40,19 @@ def test_an_interrupt_outside_a_command_exits_130(monkeypatch):
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
 
 
-def test_an_interrupt_inside_a_command_exits_130_quietly(capsys):
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_other_endings_are_left_as_they_are(monkeypatch, capsys, code):
+    monkeypatch.setattr(sys.modules["rankbits.cli._app"], "app", lambda: sys.exit(code))
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == code
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupt_inside_a_command_exits_130_quietly(capsys, interruptible):
     with pytest.raises(typer.Exit) as caught, input_errors_exit_1():
         signal.raise_signal(signal.SIGINT)
     assert caught.value.exit_code == 130

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankbits
-from commands import Command, assert_one_line
+from commands import Command, assert_one_line, interrupted_after
 from rankbits import BinaryCodes, methods
 from rankbits.cli import _stream
 from rankbits.datasets import load_codes
@@ -264,3 +264,12 @@ def test_a_large_file_is_encoded_in_the_memory_of_a_few_blocks(folder, monkeypat
     tracemalloc.stop()
     assert peak < big.nbytes / 4
     assert len(BinaryCodes.load("codes.npy")) == len(big)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 1.0])
+def test_an_interrupt_exits_130_with_one_line(folder, seconds):
+    big = np.lib.format.open_memmap("big.npy", "w+", np.float32, (30_000_000, 21))  # sparse on disk
+    big.flush()
+    arguments = ["model", *["big.npy"] * 20, "--out", "codes.npy"]
+    assert interrupted_after(seconds, "encode", *arguments) == (130, "", "interrupted\n")
+    assert not os.path.exists("codes.npy")

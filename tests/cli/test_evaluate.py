@@ -1,15 +1,14 @@
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from commands import interrupted_after
 from rankbits import BinaryCodes, TieHistogram, affinity, count_ties, evaluate
 from rankbits.cli import app
 
@@ -333,13 +332,6 @@ def test_an_interrupt_exits_130_without_a_traceback(files):
     files.save("d.npy", rng.integers(0, 256, (400_000, 32), dtype=np.uint8))
     files.save("yq.npy", np.zeros(20_000, int))
     files.save("yd.npy", np.zeros(400_000, int))
-    code = "import sys\nfrom rankbits.cli import main\nprint('ready', file=sys.stderr)\nmain()"
     arguments = [*CODES[:4], "--bits", "256", *LABELS, "--threads", "1", "--per-query", "v.parquet"]
-    command = [sys.executable, "-uc", code, "evaluate", *arguments]
-    work = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert work.stderr.readline() == "ready\n"
-    time.sleep(0.5)
-    work.send_signal(signal.SIGINT)
-    out, err = work.communicate(timeout=20)
-    assert (work.returncode, out, err) == (130, "", "")
+    assert interrupted_after(0.5, "evaluate", *arguments) == (130, "", "interrupted\n")
     assert not os.path.exists("v.parquet")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankbits
-from commands import Command, assert_one_line
+from commands import Command, assert_one_line, interrupted_after
 from rankbits import affinity, methods
 from rankbits._json import as_json
 
@@ -187,3 +187,11 @@ def test_a_method_with_a_gradient_fits_and_reports(folder):
 def test_neighbours_of_the_function_and_the_command_are_the_same_kind(folder, asked):
     printed(*LSH, "--neighbours", "0.1=1")
     assert type(asked[0]) is type(affinity.neighbours(X, X, [1.0], [1]))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5, 3.0])
+def test_an_interrupt_exits_130_with_one_line_and_leaves_no_model(folder, seconds):
+    arguments = ["x.npy", "--labels", "y.npy", "--method", "talr-ap", "--out", "model"]
+    done = interrupted_after(seconds, "fit", *arguments, "--param", "epochs=1000000")
+    assert done == (130, "", "interrupted\n")
+    assert sorted(os.listdir()) == ["t.npy", "x.npy", "y.npy"]

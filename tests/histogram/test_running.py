@@ -15,7 +15,8 @@ from rankbits import affinity, count_ties
 from rankbits.errors import InputError
 
 LONG_COUNT = """
-import time
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
 import numpy as np
 from rankbits import BinaryCodes, affinity, count_ties
 rng = np.random.default_rng(0)

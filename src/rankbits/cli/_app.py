@@ -15,6 +15,8 @@ from rankbits.cli._export import export
 from rankbits.cli._fit import fit
 from rankbits.cli._index import index
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="rankbits",
     help="Binary codes that rank: learned, encoded, and evaluated exactly under ties.",
@@ -46,8 +48,11 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it with 130 wherever it strikes."""
+    """Run the command line; Ctrl-C ends it with 130 and one line wherever it strikes."""
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as end:
+        if isinstance(end, SystemExit) and end.code != _INTERRUPTED:
+            raise
+        print("interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
