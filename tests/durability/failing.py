@@ -4,9 +4,9 @@
     python tests/durability/failing.py --seed 0 --call 57 --error EIO --way reopen   # one run
 
 A writer makes changes of every sort to a collection that a reader holds open. One call of its
-storage fails, with EIO, with ENOSPC, or as a disk that is full from then on (a short write, then
-ENOSPC). The writer goes on in one of several ways, then both are killed and the folder is opened
-again.
+storage fails once, with EIO or ENOSPC, or all calls fail from then on: the disk is full (a short
+write, then ENOSPC) or dead (EIO). When an error has told the writer so, the storage works again.
+The writer goes on in one of several ways, then both are killed and the folder is opened again.
 
 It must open and pass its check. A change that returned is there; one that raised is there as a
 whole or not at all, and not at all if its error said so. A state that a process has seen is not
@@ -15,6 +15,7 @@ without those whose outcome the writer was not told.
 """
 
 import argparse
+import errno
 import os
 import shutil
 import signal
@@ -34,14 +35,19 @@ from changes import (
     random_change,
 )
 from children import Child, decoded, encoded
-from storage import ERRORS, FAIL_ONCE, SHORTEN, load_storage, read_trace
+from storage import FAIL_ON, FAIL_ONCE, SHORTEN, load_storage, read_trace
 from violations import Report, Violation
 
 from rankbits.errors import InputError, RankbitsError
 from rankbits.index import Collection
 
 WAYS = ("retry", "onward", "reopen", "reopen and stop", "stop")
-FAULTS = (*ERRORS, "full")
+FAULTS = {  # what happens at the chosen call; "full" and "dead" last until the writer has noticed
+    "EIO": (FAIL_ONCE, errno.EIO),
+    "ENOSPC": (FAIL_ONCE, errno.ENOSPC),
+    "full": (SHORTEN, errno.ENOSPC),
+    "dead": (FAIL_ON, errno.EIO),
+}
 KINDS = ("add", "upsert", "remove", "seal", "add", "compact", "snapshot", "copy", "save", "upsert")
 N_AFTER = 3  # changes after the failure
 
@@ -290,10 +296,9 @@ class Runs:
         self._library.storage_watch(os.fsencode(place))
         if fault is None:
             self._library.storage_record(os.fsencode(self._base / "trace"))
-        elif fault[1] == "full":
-            self._library.storage_plan(SHORTEN, fault[0], ERRORS["ENOSPC"])
         else:
-            self._library.storage_plan(FAIL_ONCE, fault[0], ERRORS[fault[1]])
+            plan, error = FAULTS[fault[1]]
+            self._library.storage_plan(plan, fault[0], error)
         Writer(place / "collection", self.changes, way, self._library, tell).run()
 
     def _check_folder(self, histories):

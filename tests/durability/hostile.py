@@ -159,9 +159,8 @@ class _Opened:
     def __exit__(self, *error):
         with closing(self._rows.database):
             if error[0] is None and self._is_repaired:
-                chance = self._case.rng.random(2) < 0.75
-                repairs = [self._rows.repair_alive] * chance[0]
-                repairs += [self._rows.repair_counts] * chance[1]
+                counts = (self._rows.repair_alive, self._rows.repair_counts)
+                repairs = [repair for repair in counts if self._case.rng.random() < 0.75]
                 for repair in (*repairs, self._rows.repair_checksums):
                     try:
                         repair()
