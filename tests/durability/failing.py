@@ -20,7 +20,6 @@ import os
 import shutil
 import signal
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import internals
@@ -34,7 +33,8 @@ from changes import (
     make_change,
     random_change,
 )
-from children import Child, decoded, encoded
+from children import Child, encoded
+from histories import judge
 from storage import FAIL_ON, FAIL_ONCE, SHORTEN, load_storage, read_trace
 from violations import Report, Violation
 
@@ -50,89 +50,6 @@ FAULTS = {  # what happens at the chosen call; "full" and "dead" last until the 
 }
 KINDS = ("add", "upsert", "remove", "seal", "add", "compact", "snapshot", "copy", "save", "upsert")
 N_AFTER = 3  # changes after the failure
-
-
-# What may be there
-
-
-@dataclass(frozen=True)
-class History:
-    """A content that is possible, and the changes of unknown outcome that it contains."""
-
-    model: dict
-    extra: frozenset = frozenset()
-
-
-@dataclass
-class Histories:
-    """All histories that agree with what the writer was told."""
-
-    possible: list
-    believes: bool  # an error that says that nothing was changed
-    targets: dict = field(
-        default_factory=dict
-    )  # of snapshots: number -> (was acknowledged, models)
-
-    def acknowledge(self, change):
-        able = [one for one in self.possible if change.is_possible(one.model)]
-        if not able:
-            raise Violation("a change was acknowledged that was not possible")
-        self._note_target(change, is_sure=True)
-        self.possible = [History(change.applied(one.model), one.extra) for one in able]
-
-    def fail(self, number, change, message):
-        self._note_target(change, is_sure=False)
-        if self.believes and internals.says_unchanged(message):
-            return
-        able = [one for one in self.possible if change.is_possible(one.model)]
-        more = [History(change.applied(one.model), one.extra | {number}) for one in able]
-        self.possible += [
-            new for new in more if all(new.model != old.model for old in self.possible)
-        ]
-
-    def refuse(self, change, message):
-        seen = [one for one in self.possible if not change.is_possible(one.model)]
-        if not seen and change.kind not in ("snapshot", "copy"):
-            raise Violation(f"a possible change was refused: {message}")
-        self._pin(seen)
-
-    def see(self, model, who):
-        seen = [one for one in self.possible if one.model == model]
-        if not seen:
-            raise Violation(f"{who} sees a content that no history explains")
-        self._pin(seen)
-
-    def _pin(self, seen):
-        """A state that was seen is not taken back; one whose outcome is open may still arrive."""
-        if seen:
-            self.possible = [
-                one for one in self.possible if any(old.extra <= one.extra for old in seen)
-            ]
-
-    def _note_target(self, change, *, is_sure):
-        if change.kind in ("snapshot", "copy"):
-            was_sure, models = self.targets.get(change.number, (False, []))
-            if not was_sure:
-                models = models + [one.model for one in self.possible]
-                self.targets[change.number] = (is_sure, models)
-
-
-def judge(messages, changes, first, *, believes):
-    """The histories that explain what the writer and the reader have told."""
-    histories = Histories([History(first)], believes)
-    for number, message in enumerate(messages):
-        change = changes[message["change"]] if "change" in message else None
-        if message["event"] == "returned":
-            histories.acknowledge(change)
-        elif message["event"] == "failed":
-            histories.fail(number, change, message["text"])
-        elif message["event"] == "refused":
-            histories.refuse(change, message["text"])
-        elif message["event"] == "sees":
-            histories.see(decoded(message["content"]), message["who"])
-        elif message["event"] == "broke":
-            raise Violation(f"{message['what']}: {message['text']}")
-    return histories
 
 
 # The two processes
@@ -245,9 +162,9 @@ class Runs:
         """One of each sort in random order, and an add large enough to be sealed in between."""
         return [str(kind) for kind in rng.permutation(KINDS)]
 
-    def calls(self):
+    def calls(self, *, has_reader):
         """The calls of a run in which nothing fails."""
-        self._run(None, "stop", has_reader=True)
+        self._run(None, "stop", has_reader=has_reader)
         return [call for call in read_trace(self._base / "trace") if call.name != "mark"]
 
     def violation(self, call, fault, way, *, has_reader):
@@ -367,21 +284,26 @@ def main():
 
 def run_script(runs, seed, options, report):
     """Let each call of one script fail in each way."""
-    calls = runs.calls()
-    report.count("calls", len(calls))
-    step = 1 + seed % options.every
-    numbers = [options.call] if options.call else range(step, len(calls) + 1, options.every)
-    if options.syncs:
-        numbers = [number for number in numbers if calls[number - 1].name == "sync"]
-    for call in numbers:
+    calls = {reader: runs.calls(has_reader=reader == "yes") for reader in ("yes", "no")}
+    n_calls = max(map(len, calls.values()))
+    report.count("calls", n_calls)
+    first = 1 + seed % options.every
+    for call in [options.call] if options.call else range(first, n_calls + 1, options.every):
         for fault in [options.error] if options.error else FAULTS:
-            if fault == "full" and calls[min(call, len(calls)) - 1].name != "write":
-                continue
             for number, way in enumerate(WAYS):
                 if options.way not in (None, way):
                     continue
                 for reader in readers(options, call + number):
-                    run_once(runs, (seed, call, fault, way, reader), report)
+                    name = calls[reader][call - 1].name if call <= len(calls[reader]) else "none"
+                    if is_worth_it(name, fault, options):
+                        run_once(runs, (seed, call, fault, way, reader), report)
+
+
+def is_worth_it(name, fault, options):
+    """Whether a call can fail in that way, and is among those to look at."""
+    if name == "none" or (options.syncs and name != "sync"):
+        return False
+    return fault != "full" or name == "write"
 
 
 def readers(options, number):

@@ -6,11 +6,11 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from disk_model import Disk, File
 from hostile import MUTATIONS, NEED_SEGMENTS, Case, build_templates
 from hostile_rows import Rows, crc_of
 from hostile_schema import mutate_files, mutate_schema
 from hostile_segments import Segment
-from power_loss import Disk, File
 from storage import Call
 
 LATER_SCHEMA = """
