@@ -95,7 +95,7 @@ class Case:
         self.victim = self._place / "victim"
         self.victim.write_bytes(VICTIM)
         self.words = [f"{templates[number]}: "]
-        self._open = None
+        self.n_served = self.n_refused = 0
 
     def say(self, text, end="; "):
         self.words.append(text + end)
@@ -140,7 +140,6 @@ class Case:
                 ValueError,
             ) as error:
                 self.say(f"(not applied: {error})")  # what came before was too much for it
-        return "".join(self.words)
 
 
 class _Opened:
@@ -166,31 +165,33 @@ class _Opened:
 
 
 def run_case(base, templates, seed):
-    """What is wrong in one case: sentence, detail; and what the case was."""
+    """What is wrong in one case: sentence, detail; and the case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = Case(base, templates, seed)
-        words = case.mutate()
+        case.mutate()
         start = time.monotonic()
         for use in uses_of(case.rng):
             try:
                 use(case.folder, np.random.default_rng(seed))
+                case.n_served += 1
             except RankbitsError as error:
+                case.n_refused += 1
                 if "\n" in str(error) or not str(error):
-                    return f"{use.__name__}: an error of more than one line", str(error), words
+                    return f"{use.__name__}: an error of more than one line", str(error), case
             except Wrong as error:
                 if isinstance(error, Twice) and not passes_check(case.folder):
                     continue
-                return f"{use.__name__}: a result that cannot be", str(error), words
+                return f"{use.__name__}: a result that cannot be", str(error), case
             except Exception as error:  # noqa: BLE001  what this tool looks for
                 sort = f"{use.__name__}: raises {type(error).__name__}"
-                return sort, traceback.format_exc(limit=-4), words
+                return sort, traceback.format_exc(limit=-4), case
             if case.victim.read_bytes() != VICTIM:
-                return f"{use.__name__}: changes a file outside of the folder", "", words
+                return f"{use.__name__}: changes a file outside of the folder", "", case
         seconds = time.monotonic() - start
     if seconds > LIMIT:
-        return "takes more than a second", f"{seconds:.1f} s", words
-    return None, f"{seconds:.3f}", words
+        return "takes more than a second", f"{seconds:.1f} s", case
+    return None, f"{seconds:.3f}", case
 
 
 def work(base, first, last, only):
@@ -202,11 +203,13 @@ def work(base, first, last, only):
         sys.stdout.flush()
         for attempt in range(3):
             faulthandler.dump_traceback_later(PATIENCE, exit=True)
-            sort, detail, words = run_case(base, templates, seed)
+            sort, detail, case = run_case(base, templates, seed)
             faulthandler.cancel_dump_traceback_later()
             if sort != "takes more than a second" or attempt == 2:
                 break  # a busy machine may take its time, but not three times
+        words = "".join(case.words)
         outcome = {"ended": seed, "sort": sort, "detail": detail, "words": words}
+        outcome |= {"served": case.n_served, "refused": case.n_refused}
         sys.stdout.write(json.dumps(outcome) + "\n")
         if only:
             sys.stderr.write(f"{words}\n{sort}\n{detail}\n")
@@ -216,37 +219,48 @@ def work(base, first, last, only):
 
 def watch(options, report, base):
     """Start the process that works, and start it again behind a case that ended it."""
-    first, last, slowest = options.seed, options.seed + options.cases, 0.0
+    first, last, errors = options.seed, options.seed + options.cases, base / "errors"
     while first < last:
         command = [sys.executable, __file__, "--work", str(base), "--seed", str(first)]
         command += ["--cases", str(last - first)] + ["--only"] * (options.cases == 1)
-        errors = base / "errors"
         with errors.open("w") as file:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
-            begun, is_done = first, False
-            for line in process.stdout:
-                message = json.loads(line)
-                begun, is_done = message.get("begins", begun), "done" in message
-                if "ended" in message:
-                    report.count("cases")
-                    if message["sort"]:
-                        tell(
-                            report, begun, message["sort"], f"{message['words']}{message['detail']}"
-                        )
-                    else:
-                        slowest = max(slowest, float(message["detail"]))
-            process.wait()
-        if options.cases == 1:
-            sys.stderr.write(errors.read_text())
-        if is_done:
-            break
-        report.count("cases")
+            try:
+                begun, is_done = follow(process, first, report)
+            finally:
+                process.kill()
+                process.wait()
         text = errors.read_text()
+        if options.cases == 1:
+            sys.stderr.write(text)
+        if is_done:
+            return
+        report.count("cases")
         sort = "hangs" if "Timeout (0:" in text else f"ends the process ({process.returncode})"
         sort = "AddressSanitizer" if "AddressSanitizer" in text else sort
         tell(report, begun, sort, text[:2500])
         first = begun + 1
-    report.counts["slowest_seconds"] = round(slowest, 3)
+
+
+def follow(process, begun, report):
+    """Take in what the process tells: the case that it began last, and whether it was done."""
+    for line in process.stdout:
+        message = json.loads(line)
+        if "done" in message:
+            process.wait()
+            return begun, True
+        begun = message.get("begins", begun)
+        if "ended" in message:
+            report.count("cases")
+            for name in ("served", "refused"):
+                report.count(name, message[name])
+            if message["sort"]:
+                tell(report, begun, message["sort"], f"{message['words']}{message['detail']}")
+            else:
+                slowest = max(report.counts.get("slowest_seconds", 0.0), float(message["detail"]))
+                report.counts["slowest_seconds"] = slowest
+    process.wait()
+    return begun, False
 
 
 def tell(report, seed, sort, detail):
