@@ -30,9 +30,10 @@ class Child:
 
         try:
             run(tell, lambda: os.read(from_parent, 1).decode())
-        except BaseException:  # noqa: BLE001  a fork must not return
+        except BaseException as error:  # noqa: BLE001  a fork must not return
             what = "a process ended with an exception that is not of rankbits"
-            tell("broke", what=what, text=traceback.format_exc()[-1500:])
+            trace = traceback.format_exc()[-1500:]
+            tell("broke", what=what, text=f"{type(error).__name__}: {error}; {trace}")
         while True:
             signal.pause()
 

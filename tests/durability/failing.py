@@ -4,9 +4,9 @@
     python tests/durability/failing.py --seed 0 --call 57 --error EIO --way reopen   # one run
 
 A writer makes changes of every sort to a collection that a reader holds open. One call of its
-storage fails, with EIO, with ENOSPC, or as a disk that is full from then on (a short write, then
-ENOSPC). The writer goes on in one of several ways, then both are killed and the folder is opened
-again.
+storage fails once, with EIO or ENOSPC, or all calls fail from then on: the disk is full (a short
+write, then ENOSPC) or dead (EIO). When an error has told the writer so, the storage works again.
+The writer goes on in one of several ways, then both are killed and the folder is opened again.
 
 It must open and pass its check. A change that returned is there; one that raised is there as a
 whole or not at all, and not at all if its error said so. A state that a process has seen is not
@@ -15,11 +15,11 @@ without those whose outcome the writer was not told.
 """
 
 import argparse
+import errno
 import os
 import shutil
 import signal
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import internals
@@ -33,100 +33,23 @@ from changes import (
     make_change,
     random_change,
 )
-from children import Child, decoded, encoded
-from storage import ERRORS, FAIL_ONCE, SHORTEN, load_storage, read_trace
+from children import Child, encoded
+from histories import judge
+from storage import FAIL_ON, FAIL_ONCE, SHORTEN, load_storage, read_trace
 from violations import Report, Violation
 
 from rankbits.errors import InputError, RankbitsError
 from rankbits.index import Collection
 
 WAYS = ("retry", "onward", "reopen", "reopen and stop", "stop")
-FAULTS = (*ERRORS, "full")
+FAULTS = {  # what happens at the chosen call; "full" and "dead" last until the writer has noticed
+    "EIO": (FAIL_ONCE, errno.EIO),
+    "ENOSPC": (FAIL_ONCE, errno.ENOSPC),
+    "full": (SHORTEN, errno.ENOSPC),
+    "dead": (FAIL_ON, errno.EIO),
+}
 KINDS = ("add", "upsert", "remove", "seal", "add", "compact", "snapshot", "copy", "save", "upsert")
 N_AFTER = 3  # changes after the failure
-
-
-# What may be there
-
-
-@dataclass(frozen=True)
-class History:
-    """A content that is possible, and the changes of unknown outcome that it contains."""
-
-    model: dict
-    extra: frozenset = frozenset()
-
-
-@dataclass
-class Histories:
-    """All histories that agree with what the writer was told."""
-
-    possible: list
-    believes: bool  # an error that says that nothing was changed
-    targets: dict = field(
-        default_factory=dict
-    )  # of snapshots: number -> (was acknowledged, models)
-
-    def acknowledge(self, change):
-        able = [one for one in self.possible if change.is_possible(one.model)]
-        if not able:
-            raise Violation("a change was acknowledged that was not possible")
-        self._note_target(change, is_sure=True)
-        self.possible = [History(change.applied(one.model), one.extra) for one in able]
-
-    def fail(self, number, change, message):
-        self._note_target(change, is_sure=False)
-        if self.believes and internals.says_unchanged(message):
-            return
-        able = [one for one in self.possible if change.is_possible(one.model)]
-        more = [History(change.applied(one.model), one.extra | {number}) for one in able]
-        self.possible += [
-            new for new in more if all(new.model != old.model for old in self.possible)
-        ]
-
-    def refuse(self, change, message):
-        seen = [one for one in self.possible if not change.is_possible(one.model)]
-        if not seen and change.kind not in ("snapshot", "copy"):
-            raise Violation(f"a possible change was refused: {message}")
-        self._pin(seen)
-
-    def see(self, model, who):
-        seen = [one for one in self.possible if one.model == model]
-        if not seen:
-            raise Violation(f"{who} sees a content that no history explains")
-        self._pin(seen)
-
-    def _pin(self, seen):
-        """A state that was seen is not taken back; one whose outcome is open may still arrive."""
-        if seen:
-            self.possible = [
-                one for one in self.possible if any(old.extra <= one.extra for old in seen)
-            ]
-
-    def _note_target(self, change, *, is_sure):
-        if change.kind in ("snapshot", "copy"):
-            was_sure, models = self.targets.get(change.number, (False, []))
-            if not was_sure:
-                models = models + [one.model for one in self.possible]
-                self.targets[change.number] = (is_sure, models)
-
-
-def judge(messages, changes, first, *, believes):
-    """The histories that explain what the writer and the reader have told."""
-    histories = Histories([History(first)], believes)
-    for number, message in enumerate(messages):
-        change = changes[message["change"]] if "change" in message else None
-        if message["event"] == "returned":
-            histories.acknowledge(change)
-        elif message["event"] == "failed":
-            histories.fail(number, change, message["text"])
-        elif message["event"] == "refused":
-            histories.refuse(change, message["text"])
-        elif message["event"] == "sees":
-            histories.see(decoded(message["content"]), message["who"])
-        elif message["event"] == "broke":
-            raise Violation(f"{message['what']}: {message['text']}")
-    return histories
 
 
 # The two processes
@@ -239,9 +162,9 @@ class Runs:
         """One of each sort in random order, and an add large enough to be sealed in between."""
         return [str(kind) for kind in rng.permutation(KINDS)]
 
-    def calls(self):
+    def calls(self, *, has_reader):
         """The calls of a run in which nothing fails."""
-        self._run(None, "stop", has_reader=True)
+        self._run(None, "stop", has_reader=has_reader)
         return [call for call in read_trace(self._base / "trace") if call.name != "mark"]
 
     def violation(self, call, fault, way, *, has_reader):
@@ -290,10 +213,9 @@ class Runs:
         self._library.storage_watch(os.fsencode(place))
         if fault is None:
             self._library.storage_record(os.fsencode(self._base / "trace"))
-        elif fault[1] == "full":
-            self._library.storage_plan(SHORTEN, fault[0], ERRORS["ENOSPC"])
         else:
-            self._library.storage_plan(FAIL_ONCE, fault[0], ERRORS[fault[1]])
+            plan, error = FAULTS[fault[1]]
+            self._library.storage_plan(plan, fault[0], error)
         Writer(place / "collection", self.changes, way, self._library, tell).run()
 
     def _check_folder(self, histories):
@@ -362,21 +284,26 @@ def main():
 
 def run_script(runs, seed, options, report):
     """Let each call of one script fail in each way."""
-    calls = runs.calls()
-    report.count("calls", len(calls))
-    step = 1 + seed % options.every
-    numbers = [options.call] if options.call else range(step, len(calls) + 1, options.every)
-    if options.syncs:
-        numbers = [number for number in numbers if calls[number - 1].name == "sync"]
-    for call in numbers:
+    calls = {reader: runs.calls(has_reader=reader == "yes") for reader in ("yes", "no")}
+    n_calls = max(map(len, calls.values()))
+    report.count("calls", n_calls)
+    first = 1 + seed % options.every
+    for call in [options.call] if options.call else range(first, n_calls + 1, options.every):
         for fault in [options.error] if options.error else FAULTS:
-            if fault == "full" and calls[min(call, len(calls)) - 1].name != "write":
-                continue
             for number, way in enumerate(WAYS):
                 if options.way not in (None, way):
                     continue
                 for reader in readers(options, call + number):
-                    run_once(runs, (seed, call, fault, way, reader), report)
+                    name = calls[reader][call - 1].name if call <= len(calls[reader]) else "none"
+                    if is_worth_it(name, fault, options):
+                        run_once(runs, (seed, call, fault, way, reader), report)
+
+
+def is_worth_it(name, fault, options):
+    """Whether a call can fail in that way, and is among those to look at."""
+    if name == "none" or (options.syncs and name != "sync"):
+        return False
+    return fault != "full" or name == "write"
 
 
 def readers(options, number):

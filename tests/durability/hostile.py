@@ -29,10 +29,11 @@ import numpy as np
 from hostile_rows import Rows, mutate_field, mutate_ids_against_codes, mutate_rows, pick
 from hostile_schema import mutate_files, mutate_schema
 from hostile_segments import mutate_bits, mutate_data, mutate_header
+from hostile_uses import Twice, Wrong, codes_for, passes_check, uses_of
 from violations import Report
 
 from rankbits.errors import RankbitsError
-from rankbits.index import Collection, HammingIndex
+from rankbits.index import Collection
 
 LIMIT = 1.0  # seconds for a case
 PATIENCE = 4.0  # seconds until a case that hangs is ended, with a traceback of where
@@ -68,10 +69,6 @@ def build_templates(base):
     return list(shapes)
 
 
-def codes_for(rng, n, n_bits):
-    return np.packbits(rng.integers(0, 2, (n, n_bits), dtype=np.uint8), axis=1)
-
-
 MUTATIONS = {
     mutate_field: 8,
     mutate_rows: 3,
@@ -98,7 +95,7 @@ class Case:
         self.victim = self._place / "victim"
         self.victim.write_bytes(VICTIM)
         self.words = [f"{templates[number]}: "]
-        self._open = None
+        self.n_served = self.n_refused = 0
 
     def say(self, text, end="; "):
         self.words.append(text + end)
@@ -143,7 +140,6 @@ class Case:
                 ValueError,
             ) as error:
                 self.say(f"(not applied: {error})")  # what came before was too much for it
-        return "".join(self.words)
 
 
 class _Opened:
@@ -159,9 +155,8 @@ class _Opened:
     def __exit__(self, *error):
         with closing(self._rows.database):
             if error[0] is None and self._is_repaired:
-                chance = self._case.rng.random(2) < 0.75
-                repairs = [self._rows.repair_alive] * chance[0]
-                repairs += [self._rows.repair_counts] * chance[1]
+                counts = (self._rows.repair_alive, self._rows.repair_counts)
+                repairs = [repair for repair in counts if self._case.rng.random() < 0.75]
                 for repair in (*repairs, self._rows.repair_checksums):
                     try:
                         repair()
@@ -169,150 +164,34 @@ class _Opened:
                         self._case.say("(not repaired)")
 
 
-# What is done with a folder
-
-
-class Wrong(Exception):
-    """A result that cannot be."""
-
-
-class Twice(Wrong):
-    """An id that is there twice; opening need not notice that, but a check must."""
-
-
-def check_results(index, rng):
-    """Search, and compare what comes with the codes that the index itself gives out."""
-    n_bits, ids = index.n_bits, index.ids
-    width = -(-n_bits // 8)
-    if (ids < 0).any() or (np.diff(ids) < 0).any() or len(ids) != len(index):
-        raise Wrong("ids are negative, or do not ascend, or are not as many as there are items")
-    if (np.diff(ids) == 0).any():
-        raise Twice("an id is there twice, and a check passes")
-    codes = index.codes().packed
-    if codes.shape != (len(ids), width):
-        raise Wrong(f"codes have shape {codes.shape}, there are {len(ids)} ids")
-    if n_bits % 8 and (codes[:, -1] & 0xFF >> n_bits % 8).any():
-        raise Wrong("codes have bits beyond their length")
-    queries = codes_for(rng, 2, n_bits)
-    distances = np.bitwise_count(queries[:, None] ^ codes[None]).sum(axis=2, dtype=np.int64)
-    table, names = index.search(queries, 4)
-    ragged = index.within(queries, n_bits // 2)
-    for row in range(2):
-        right = sorted(zip(distances[row].tolist(), ids.tolist(), strict=True))
-        nearest = [
-            pair
-            for pair in zip(table[row].tolist(), names[row].tolist(), strict=True)
-            if pair[1] >= 0
-        ]
-        if nearest != right[:4]:
-            raise Wrong(f"the nearest are {nearest}, and should be {right[:4]}")
-        near = slice(ragged.offsets[row], ragged.offsets[row + 1])
-        pairs = list(zip(ragged.distances[near].tolist(), ragged.ids[near].tolist(), strict=True))
-        if pairs != [pair for pair in right if pair[0] <= n_bits // 2]:
-            raise Wrong("the items within a radius are others")
-
-
-def read_collection(folder, rng):
-    with Collection.open(folder) as collection:
-        check_results(collection, rng)
-        collection.info()
-        repr(collection)
-        len(collection)
-
-
-def check_collection(folder, rng):
-    with Collection.open(folder) as collection:
-        collection.check()
-
-
-def read_unverified(folder, rng):
-    with Collection.open(folder, verify=False) as collection:
-        check_results(collection, rng)
-
-
-def copy_collection(folder, rng):
-    with Collection.open(folder) as collection:
-        collection.snapshot(folder.parent / "snapshot", link=bool(rng.integers(2)))
-    read_collection(folder.parent / "snapshot", rng)
-
-
-def load_mapped(folder, rng):
-    check_results(HammingIndex.load(folder), rng)
-
-
-def load_into_memory(folder, rng):
-    index = HammingIndex.load(folder, mmap=False, kind="mih")
-    check_results(index, rng)
-    index.add(codes_for(rng, 3, index.n_bits))
-    index.save(folder.parent / "saved")
-
-
-def write_collection(folder, rng):
-    with Collection.open(folder, writable=True) as collection:
-        codes = codes_for(rng, 3, collection.n_bits)
-        ids = collection.add(codes)
-        collection.remove(ids[:1])
-        if len(collection.ids):
-            collection.upsert(codes[:1], ids=collection.ids[:1])
-        collection.seal()
-        collection.compact()
-        check_results(collection, rng)
-
-
-def save_over(folder, rng):
-    index = HammingIndex(8)
-    index.add(codes_for(rng, 3, 8))
-    index.save(folder)
-
-
-def create_over(folder, rng):
-    Collection.create(folder, 8).close()
-
-
-READS = (check_collection, read_unverified, copy_collection, load_mapped, load_into_memory)
-WRITES = (write_collection, write_collection, save_over, create_over)
-
-
-def uses_of(rng):
-    """What is done in one case; what writes comes last, and works on what is left."""
-    first, second = rng.choice(len(READS), 2, replace=False)
-    return (read_collection, READS[first], READS[second], pick(rng, WRITES))
-
-
-def passes_check(folder):
-    try:
-        check_collection(folder, None)
-    except RankbitsError:
-        return False
-    return True
-
-
 def run_case(base, templates, seed):
-    """What is wrong in one case: sentence, detail; and what the case was."""
+    """What is wrong in one case: sentence, detail; and the case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = Case(base, templates, seed)
-        words = case.mutate()
+        case.mutate()
         start = time.monotonic()
         for use in uses_of(case.rng):
             try:
                 use(case.folder, np.random.default_rng(seed))
+                case.n_served += 1
             except RankbitsError as error:
+                case.n_refused += 1
                 if "\n" in str(error) or not str(error):
-                    return f"{use.__name__}: an error of more than one line", str(error), words
+                    return f"{use.__name__}: an error of more than one line", str(error), case
             except Wrong as error:
                 if isinstance(error, Twice) and not passes_check(case.folder):
                     continue
-                return f"{use.__name__}: a result that cannot be", str(error), words
+                return f"{use.__name__}: a result that cannot be", str(error), case
             except Exception as error:  # noqa: BLE001  what this tool looks for
                 sort = f"{use.__name__}: raises {type(error).__name__}"
-                return sort, traceback.format_exc(limit=-4), words
+                return sort, traceback.format_exc(limit=-4), case
             if case.victim.read_bytes() != VICTIM:
-                return f"{use.__name__}: changes a file outside of the folder", "", words
+                return f"{use.__name__}: changes a file outside of the folder", "", case
         seconds = time.monotonic() - start
     if seconds > LIMIT:
-        return "takes more than a second", f"{seconds:.1f} s", words
-    return None, f"{seconds:.3f}", words
+        return "takes more than a second", f"{seconds:.1f} s", case
+    return None, f"{seconds:.3f}", case
 
 
 def work(base, first, last, only):
@@ -324,11 +203,13 @@ def work(base, first, last, only):
         sys.stdout.flush()
         for attempt in range(3):
             faulthandler.dump_traceback_later(PATIENCE, exit=True)
-            sort, detail, words = run_case(base, templates, seed)
+            sort, detail, case = run_case(base, templates, seed)
             faulthandler.cancel_dump_traceback_later()
             if sort != "takes more than a second" or attempt == 2:
                 break  # a busy machine may take its time, but not three times
+        words = "".join(case.words)
         outcome = {"ended": seed, "sort": sort, "detail": detail, "words": words}
+        outcome |= {"served": case.n_served, "refused": case.n_refused}
         sys.stdout.write(json.dumps(outcome) + "\n")
         if only:
             sys.stderr.write(f"{words}\n{sort}\n{detail}\n")
@@ -338,37 +219,48 @@ def work(base, first, last, only):
 
 def watch(options, report, base):
     """Start the process that works, and start it again behind a case that ended it."""
-    first, last, slowest = options.seed, options.seed + options.cases, 0.0
+    first, last, errors = options.seed, options.seed + options.cases, base / "errors"
     while first < last:
         command = [sys.executable, __file__, "--work", str(base), "--seed", str(first)]
         command += ["--cases", str(last - first)] + ["--only"] * (options.cases == 1)
-        errors = base / "errors"
         with errors.open("w") as file:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
-            begun, is_done = first, False
-            for line in process.stdout:
-                message = json.loads(line)
-                begun, is_done = message.get("begins", begun), "done" in message
-                if "ended" in message:
-                    report.count("cases")
-                    if message["sort"]:
-                        tell(
-                            report, begun, message["sort"], f"{message['words']}{message['detail']}"
-                        )
-                    else:
-                        slowest = max(slowest, float(message["detail"]))
-            process.wait()
-        if options.cases == 1:
-            sys.stderr.write(errors.read_text())
-        if is_done:
-            break
-        report.count("cases")
+            try:
+                begun, is_done = follow(process, first, report)
+            finally:
+                process.kill()
+                process.wait()
         text = errors.read_text()
+        if options.cases == 1:
+            sys.stderr.write(text)
+        if is_done:
+            return
+        report.count("cases")
         sort = "hangs" if "Timeout (0:" in text else f"ends the process ({process.returncode})"
         sort = "AddressSanitizer" if "AddressSanitizer" in text else sort
         tell(report, begun, sort, text[:2500])
         first = begun + 1
-    report.counts["slowest_seconds"] = round(slowest, 3)
+
+
+def follow(process, begun, report):
+    """Take in what the process tells: the case that it began last, and whether it was done."""
+    for line in process.stdout:
+        message = json.loads(line)
+        if "done" in message:
+            process.wait()
+            return begun, True
+        begun = message.get("begins", begun)
+        if "ended" in message:
+            report.count("cases")
+            for name in ("served", "refused"):
+                report.count(name, message[name])
+            if message["sort"]:
+                tell(report, begun, message["sort"], f"{message['words']}{message['detail']}")
+            else:
+                slowest = max(report.counts.get("slowest_seconds", 0.0), float(message["detail"]))
+                report.counts["slowest_seconds"] = slowest
+    process.wait()
+    return begun, False
 
 
 def tell(report, seed, sort, detail):

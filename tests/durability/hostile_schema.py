@@ -81,7 +81,7 @@ def others(table, columns, rows, rng):
         [f"DROP TABLE {table}"],
         ["CREATE TABLE more (x)", "CREATE INDEX i ON more (x)"],
         [f"CREATE UNIQUE INDEX i ON {table} ({columns[0]}) WHERE {columns[-1]} > 0"],
-        [f"CREATE INDEX i ON {table} (length(hex(zeroblob(30000000))))"],
+        [f"CREATE INDEX i ON {table} (length(hex(zeroblob(10000000))))"],
         ["CREATE VIRTUAL TABLE more USING fts5(x)"],
         ["CREATE TEMP TABLE state (x)", "CREATE TABLE main.more AS SELECT * FROM sqlite_master"],
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TOP = HERE.parent.parent
+SHORT_SUITE = ("tests/native", "tests/index/test_collection.py", "tests/index/test_segment_file.py")
 TESTS_WITH_THREADS = ("tests/native", "tests/contracts/test_index.py", "tests/histogram")
 
 
@@ -52,7 +53,7 @@ def fuzz(seconds):
 
 
 CHECKS = [
-    suite("suite, address and undefined", "address", ["tests"], ["tests/native", "tests/index"]),
+    suite("suite, address and undefined", "address", ["tests"], SHORT_SUITE),
     Check("a race on purpose", "thread", *[[str(HERE / "race.py")]] * 2, must_fail=True),
     suite("threads", "thread", TESTS_WITH_THREADS, ["tests/contracts/test_index.py"]),
     Check("fuzz", "plain", fuzz(240), fuzz(15)),

@@ -5,7 +5,6 @@ child processes are forks, and each tells its own copy of the library what to do
 """
 
 import ctypes
-import errno
 import os
 import struct
 import subprocess
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 KILL_BEFORE, KILL_WITHIN, FAIL_ONCE, FAIL_ON, SHORTEN = range(1, 6)
-ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
 _ENTRY = struct.Struct("<16sqqiii")
 
 

@@ -1,0 +1,155 @@
+"""The tools themselves: what they repair is right, and what they record is all there is."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from disk_model import Disk, File
+from hostile import MUTATIONS, NEED_SEGMENTS, Case, build_templates
+from hostile_rows import Rows, crc_of
+from hostile_schema import mutate_files, mutate_schema
+from hostile_segments import Segment
+from storage import Call
+
+LATER_SCHEMA = """
+CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), n_bits INTEGER, next_id INTEGER,
+    next_part INTEGER, change INTEGER, n_parts INTEGER, crc INTEGER);
+CREATE TABLE parts (number INTEGER PRIMARY KEY, n INTEGER, n_alive INTEGER, header_crc INTEGER,
+    crc INTEGER);
+CREATE TABLE codes (part INTEGER PRIMARY KEY, ids BLOB, codes BLOB, crc INTEGER);
+CREATE TABLE removed (part INTEGER, chunk INTEGER, marks BLOB, crc INTEGER,
+    PRIMARY KEY (part, chunk)) WITHOUT ROWID;
+"""
+LATER_ROWS = {
+    "state": (1, 13, 160, 3, 7, 2),
+    "parts": (2, 10, 10, None),
+    "codes": (2, np.arange(150, 160).astype("<i8").tobytes(), bytes(20)),
+    "removed": (1, 0, b"\3" + bytes(2047)),
+}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """Collections of this rankbits, and at the end one in the schema of the next format."""
+    base = tmp_path_factory.mktemp("hostile")
+    names = build_templates(base)
+    later = base / f"template-{len(names)}"
+    shutil.copytree(base / "template-0", later)
+    (later / "collection.sqlite").unlink()
+    header_crc = int.from_bytes((later / "segments" / "1.seg").read_bytes()[4092:4096], "little")
+    with closing(sqlite3.connect(later / "collection.sqlite")) as database:
+        database.executescript(LATER_SCHEMA)
+        for table, fields in [*LATER_ROWS.items(), ("parts", (1, 150, 148, header_crc))]:
+            places = ", ".join("?" * (len(fields) + 1))
+            database.execute(f"INSERT INTO {table} VALUES ({places})", (*fields, crc_of(fields)))
+        database.commit()
+    return base, [*names, "later"]
+
+
+def test_the_checksums_of_rows_are_those_that_rankbits_writes(base):
+    folder, names = base
+    n_rows = 0
+    for number in range(len(names)):
+        rows = Rows(folder / f"template-{number}")
+        with closing(rows.database):
+            for table in rows.columns:
+                for row, fields in rows.of(table):
+                    assert row[-1] == crc_of(fields)
+                    n_rows += 1
+    assert n_rows > 15
+
+
+def test_a_segment_that_is_put_together_again_is_the_same(base):
+    folder, names = base
+    for seed in range(20):
+        case = Case(folder, names, seed)
+        for path in case.segments():
+            raw = path.read_bytes()
+            with Segment(case, path) as segment:
+                segment.lay_out(is_consistent=True)
+            assert path.read_bytes() == raw
+
+
+@pytest.mark.parametrize("mutation", [m for m in MUTATIONS if m is not mutate_files])
+def test_a_mutation_changes_something_in_either_format_under_right_checksums(base, mutation):
+    folder, names = base
+    n_changed = dict.fromkeys(names, 0)
+    for seed in range(40):
+        case = Case(folder, names, seed)
+        if mutation in NEED_SEGMENTS and not case.segments():
+            continue
+        before = contents(case)
+        mutation(case, case.rng)
+        assert "not repaired" not in "".join(case.words)
+        n_changed[case.words[0].removesuffix(": ")] += contents(case) != before
+        if mutation is not mutate_schema:
+            rows = Rows(case.folder)
+            with closing(rows.database):
+                assert all(row[-1] == crc_of(f) for t in rows.columns for row, f in rows.of(t))
+    for name in ("later", "listed ids"):
+        assert n_changed[name] >= 2
+
+
+def contents(case):
+    with closing(sqlite3.connect(case.folder / "collection.sqlite")) as database:
+        schema = database.execute("SELECT name, sql FROM sqlite_master").fetchall()
+        version = database.execute("PRAGMA user_version").fetchone()
+    raw = (case.folder / "collection.sqlite").read_bytes()  # a mutation closes what it opened
+    return schema, version, raw, [path.read_bytes() for path in case.segments()]
+
+
+def calls(*entries):
+    return [Call(name, f"/r{path}", f"/r{other}" if other else "", at, 0, data)
+            for name, path, other, at, data in entries]  # fmt: skip
+
+
+def test_the_model_of_a_disk_keeps_what_was_synced_and_nothing_else_for_sure():
+    disk = Disk("/r")
+    for call in calls(
+        ("create", "/a", "", 0, b""),
+        ("write", "/a", "", 0, b"old"),
+        ("sync", "/a", "", 0, b""),
+        ("sync", "", "", 0, b""),
+        ("write", "/a", "", 1, b"new"),
+        ("rename", "/a", "/b", 0, b""),
+        ("create", "/c", "", 0, b""),
+    ):
+        disk.apply(call)
+    states = [
+        {path: content(file) for path, file in names.items()}
+        for names, content in disk.states(np.random.default_rng(0), 200)
+    ]
+    assert states[0] == {"a": b"old"}
+    assert states[1] == {"b": b"onew", "c": b""}
+    assert states[2] == {"b": b"old", "c": b""}
+    assert states[3] == {"a": b"onew"}
+    assert {tuple(sorted(state)) for state in states} == {("a",), ("b",), ("b", "c")}
+    assert all(next(iter(state.values()))[:1] == b"o" for state in states)
+
+
+def test_a_sync_of_a_folder_brings_what_was_done_before_in_others_too():
+    disk = Disk("/r")
+    for call in calls(
+        ("mkdir", "/x", "", 0, b""),
+        ("create", "/x/a", "", 0, b""),
+        ("create", "/b", "", 0, b""),
+        ("create", "/x/c", "", 0, b""),
+        ("sync", "", "", 0, b""),
+    ):
+        disk.apply(call)
+    assert sorted(next(disk.states(np.random.default_rng(0), 0))[0]) == ["b", "x", "x/a"]
+
+
+def test_a_torn_write_leaves_whole_sectors():
+    file = File(durable=bytes(2048), current=bytearray(2048))
+    file.change(100, b"\1" * 1500)
+    kinds = set()
+    for seed in range(800):
+        content = file.random(np.random.default_rng(seed))
+        assert len(content) == 2048
+        sectors = [content[at : at + 512] for at in range(0, 2048, 512)]
+        kinds.add(tuple(bool(any(sector)) for sector in sectors))
+        assert all(sector in (bytes(512), b"\1" * 512) for sector in sectors[1:3])
+    assert len(kinds) == 16
