@@ -111,7 +111,7 @@ class HammingIndex(Holding):
         )
         found = self._search(queries, wanted, allowed)
         if rescore is not None:
-            return rescored(Candidates(queries, found, self.codes), rescore, k)
+            return rescored(Candidates(queries, found, self.codes, wanted.n_threads), rescore, k)
         return found if is_complete else table(found, k)
 
     def within(
