@@ -31,4 +31,5 @@ void run(size_t n_threads, Work work) {
     if (!finished) throw nb::python_error();
 }
 
-void define_search(nb::module_& m);
+void define_search(nb::module_& m);  // which calls the next
+void define_rescore(nb::module_& m);

@@ -158,6 +158,7 @@ struct MihArrays {
 }  // namespace
 
 void define_search(nb::module_& m) {
+    define_rescore(m);
     m.def("to_planes",
           [](Matrix packed, Out<uint8_t, nb::ndim<3>> planes) {
               check_planes("planes", planes, packed.shape(0), packed.shape(1));

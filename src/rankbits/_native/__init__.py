@@ -18,6 +18,7 @@ from rankbits import _check
 from rankbits._native._kernels import (
     Lists,
     Mih,
+    best_scores,
     count_classes,
     count_levels,
     count_soft,
@@ -32,6 +33,8 @@ from rankbits._native._kernels import (
     relaxed_ap,
     relaxed_ndcg,
     scan,
+    score_bytes,
+    score_vectors,
     to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
@@ -41,6 +44,7 @@ from rankbits.errors import InputError
 __all__ = [
     "Lists",
     "Mih",
+    "best_scores",
     "count_classes",
     "count_levels",
     "count_soft",
@@ -57,6 +61,8 @@ __all__ = [
     "relaxed_ap",
     "relaxed_ndcg",
     "scan",
+    "score_bytes",
+    "score_vectors",
     "threads",
     "to_planes",
     "use_dispatch",

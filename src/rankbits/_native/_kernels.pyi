@@ -149,3 +149,30 @@ class Lists:
         n_probes: int,
         n_threads: int = 1,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+def score_vectors(
+    source: np.ndarray,
+    rows: np.ndarray,
+    query_numbers: np.ndarray,
+    queries: np.ndarray,
+    metric: int,
+    scores: np.ndarray,
+    n_threads: int = 1,
+) -> int: ...
+def score_bytes(
+    if_set: np.ndarray,
+    if_clear: np.ndarray,
+    masks: np.ndarray,
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    scores: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def best_scores(
+    scores: np.ndarray,
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    best: np.ndarray,
+    best_ids: np.ndarray,
+    n_threads: int = 1,
+) -> bool: ...

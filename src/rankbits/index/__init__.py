@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.rescoring.bits import Candidates, Rescore, asymmetric, weighted_bits
+from rankbits.index.rescoring.base import Candidates, Rescore
+from rankbits.index.rescoring.bits import asymmetric, weighted_bits
 from rankbits.index.rescoring.vectors import vectors
 from rankbits.index.results import Ragged
 from rankbits.index.tables import TablesIndex

@@ -14,7 +14,7 @@ from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.index import inputs
 from rankbits.index.engines.searcher import Searcher
-from rankbits.index.rescoring.bits import Candidates, Rescore, pool_size, rescored
+from rankbits.index.rescoring.base import Candidates, Rescore, pool_size, rescored
 from rankbits.index.results import Ragged, table
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
@@ -160,7 +160,8 @@ class Searchable(ABC):
         request = self._searcher.request(n_nearest, state.n_bits, is_complete, n_threads, options)
         answer = self._searcher.search(state, queries, request, allowed)
         if rescore is not None:
-            return rescored(Candidates(queries, answer, state.codes), rescore, k)
+            candidates = Candidates(queries, answer, state.codes, request.n_threads)
+            return rescored(candidates, rescore, k)
         return answer if is_complete else table(answer, k)
 
     def within(

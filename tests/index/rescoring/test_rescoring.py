@@ -160,8 +160,8 @@ class Own:
         self.seen = n_queries, n_bits
 
     def scores(self, candidates):
-        self.n_scored = candidates.found.counts.tolist()
-        return -candidates.found.ids.astype(float)
+        self.n_scored = candidates.nearest.counts.tolist()
+        return -candidates.nearest.ids.astype(float)
 
 
 @pytest.mark.parametrize(("k", "n_scored"), [(1, 100), (10, 100), (11, 110), (40, 300)])
@@ -313,7 +313,7 @@ def test_a_score_of_ones_own_is_called():
 
 
 def test_a_score_that_is_nan_is_refused(monkeypatch):
-    monkeypatch.setattr(Own, "scores", lambda self, c: np.full(len(c.found.ids), np.nan))
+    monkeypatch.setattr(Own, "scores", lambda self, c: np.full(len(c.nearest.ids), np.nan))
     with pytest.raises(InputError, match="none of them NaN"):
         filled(np.eye(4, dtype=int)).search(BinaryCodes.from_bits([[1] * 4]), 2, rescore=Own())
 

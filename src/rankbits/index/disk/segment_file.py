@@ -23,6 +23,7 @@ from typing import IO, ClassVar
 import numpy as np
 
 from rankbits._files import write_atomically
+from rankbits._mapped import MappedFile
 from rankbits.codes import MAX_BITS
 from rankbits.errors import FileFormatError
 from rankbits.index.inputs import MAX_ID
@@ -172,11 +173,7 @@ class FileSegment(Segment):
 
     def require_whole(self) -> None:
         """Raise if the file was truncated: reading beyond its end would kill the process."""
-        if self.mapping.size() < self.header.file_size:
-            raise FileFormatError(
-                f"{self.path} was truncated while it was mapped: it had {self.header.file_size} "
-                f"bytes and has {self.mapping.size()}; restore it from a snapshot"
-            )
+        MappedFile(self.mapping, self.header.file_size, str(self.path)).require_whole()
 
     def is_at(self, path: Path) -> bool:
         """Whether a name still leads to this file."""

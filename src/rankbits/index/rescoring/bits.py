@@ -1,105 +1,19 @@
-"""Re-ranking: the nearest items by Hamming distance, put in order of a finer score.
-
-A search with `rescore=` first finds a pool of candidates by Hamming distance, then scores each of
-them and returns the best. Scores are like distances: the smaller, the nearer. They are summed in
-float64, rounded to float32, and items go in order of (score, id), so that the order can be checked
-from what is returned. With a pool of all items the result is the exact ranking by score.
+"""Scores of candidates by their codes: weights of bits, or real-valued queries.
 
 Notation:
-    Q  queries      M  candidates of all queries      b  bits      w  bytes in a code
+    Q  queries      b  bits      w  bytes in a code
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from rankbits import _check
-from rankbits.codes import BinaryCodes
+from rankbits import _check, _native
 from rankbits.errors import InputError
-from rankbits.index.results import NO_ID, Ragged
+from rankbits.index.rescoring.base import Candidates
 
-_LEAST_POOL = 100
-_POOL_FACTOR = 10
-_BLOCK_CELLS = 1 << 20  # table entries, or candidates times bytes, at a time
-_VALUES = 256  # of a byte
-
-
-class Candidates(NamedTuple):
-    """What is to be scored.
-
-    Attributes
-    ----------
-    queries : codes of the queries
-    found : candidates of each query, in order of (Hamming distance, id)
-    codes_of : gives the codes of ids
-    """
-
-    queries: BinaryCodes
-    found: Ragged
-    codes_of: Callable[[np.ndarray], BinaryCodes]
-
-
-class Rescore(Protocol):
-    """A score for candidates."""
-
-    def require(self, n_queries: int, n_bits: int) -> None:
-        """Raise an InputError, before anything is searched, if queries or bits do not fit."""
-        ...
-
-    def scores(self, candidates: Candidates) -> np.ndarray:
-        """Score of each of `candidates.found.ids`, the smaller the nearer."""
-        ...
-
-
-def pool_size(rescore: Rescore | None, pool: int | None, k: int, n: int) -> int:
-    """How many items to find by Hamming distance: k, or the pool if they are scored again."""
-    if rescore is None:
-        if pool is not None:
-            raise InputError("pool must come with rescore, which says how the pool is scored")
-        return k
-    if not (hasattr(rescore, "scores") and hasattr(rescore, "require")):
-        raise InputError(
-            "rescore must be weighted_bits(...), asymmetric(...) or vectors(...) of "
-            f"rankbits.index, got {_check.describe(rescore)}"
-        )
-    wanted = max(_POOL_FACTOR * k, _LEAST_POOL) if pool is None else _check.whole("pool", pool, k)
-    return max(1, min(wanted, n))
-
-
-def rescored(candidates: Candidates, rescore: Rescore, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k best candidates: scores float32 and ids int64 (Q, k), filled with inf and -1."""
-    found = candidates.found
-    exact = np.asarray(rescore.scores(candidates))
-    if exact.shape != found.ids.shape or np.isnan(exact).any():
-        raise InputError(
-            f"rescore must give one number for each of {len(found.ids)} candidates, none of them "
-            f"NaN, got {_check.describe(exact)}"
-        )
-    with np.errstate(over="ignore"):  # beyond float32 is infinitely far
-        scores = exact.astype(np.float32) + np.float32(0)  # and -0.0 is 0.0
-    near = _near(scores, found.offsets, k)
-    order = near[np.lexsort((found.ids[near], scores[near], found.queries()[near]))]
-    starts = np.searchsorted(near, found.offsets[:-1])
-    is_there = np.arange(k) < found.counts[:, None]
-    places = (starts[:, None] + np.arange(k))[is_there]
-    best = np.full(is_there.shape, np.inf, np.float32)
-    ids = np.full(is_there.shape, NO_ID, np.int64)
-    best[is_there], ids[is_there] = scores[order[places]], found.ids[order[places]]
-    return best, ids
-
-
-def _near(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
-    """Places of each query's k smallest scores, with all ties of the k-th: the rest needs no sort.
-
-    They ascend, so that queries stay in order.
-    """
-    is_near = np.ones(len(scores), bool)
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        if stop - start > k:
-            mine = scores[start:stop]
-            is_near[start:stop] = mine <= np.partition(mine, k - 1)[k - 1]
-    return np.flatnonzero(is_near)
+_BLOCK_CELLS = 1 << 22  # bytes of candidates at a time
 
 
 class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=weighted_bits(w))
@@ -175,37 +89,30 @@ def _sums(
     The sums of each byte's 256 values are in a table, so that a candidate costs w additions, always
     in the same order: equal codes get equal scores, however queries are put together.
     """
-    found, width = candidates.found, masks.shape[1]
-    queries, sums = found.queries(), np.empty(len(found.ids))
-    step = max(1, _BLOCK_CELLS // (width * _VALUES))
-    for first in range(0, len(masks), step):
-        last = min(first + step, len(masks))
-        tables = _tables(if_set[first:last], if_clear[first:last], width)
-        for rows in _blocks(found.offsets[first], found.offsets[last], _BLOCK_CELLS // width):
-            mine = queries[rows]
-            packed = candidates.codes_of(found.ids[rows]).packed ^ masks[mine]
-            starts = (mine[:, None] - first) * width + np.arange(width)
-            sums[rows] = tables.take(starts * _VALUES + packed).sum(axis=1)
+    nearest, width = candidates.nearest, masks.shape[1]
+    sums = np.empty(len(nearest.ids))
+    for queries in _blocks(nearest.offsets, max(1, _BLOCK_CELLS // width)):
+        offsets = nearest.offsets[queries.start : queries.stop + 1]
+        rows = slice(offsets[0], offsets[-1])
+        _native.score_bytes(
+            np.ascontiguousarray(if_set[queries]),
+            np.ascontiguousarray(if_clear[queries]),
+            masks[queries],
+            candidates.codes_of(nearest.ids[rows]).packed,
+            offsets - offsets[0],
+            sums[rows],
+            candidates.n_threads,
+        )
     return sums
 
 
-def _tables(if_set: np.ndarray, if_clear: np.ndarray, width: int) -> np.ndarray:
-    """(Q, w, 256): what each value of each byte adds; bits behind the last one add nothing."""
-    shape = (len(if_set), width, 8)
-    ones, zeros = np.zeros((2, *shape))
-    ones.reshape(len(if_set), -1)[:, : if_set.shape[1]] = if_set
-    zeros.reshape(len(if_set), -1)[:, : if_set.shape[1]] = if_clear
-    tables = np.zeros((*shape[:2], _VALUES))
-    for bit in range(8):  # the lowest bit of a byte is its last
-        half = 1 << bit
-        tables[..., half : 2 * half] = tables[..., :half] + ones[..., 7 - bit, None]
-        tables[..., :half] += zeros[..., 7 - bit, None]
-    return tables
-
-
-def _blocks(start: int, stop: int, step: int) -> list[slice]:
-    step = max(1, step)
-    return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
+def _blocks(offsets: np.ndarray, n: int) -> list[slice]:
+    """Runs of queries that have about n candidates together, or one query each."""
+    starts, last = [0], len(offsets) - 1
+    while starts[-1] < last:
+        reach = int(np.searchsorted(offsets, offsets[starts[-1]] + n, side="right")) - 1
+        starts.append(min(max(reach, starts[-1] + 1), last))
+    return [slice(*pair) for pair in pairwise(starts)]
 
 
 def _real(name: str, values: Any, shape: str, n_dims: tuple[int, ...]) -> np.ndarray:

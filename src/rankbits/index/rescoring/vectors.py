@@ -1,7 +1,7 @@
 """Re-ranking by original vectors, in memory or in a mapped .npy file.
 
-Only the rows of candidates are read: all queries' together, in ascending order, a block at a time,
-so that a file on a disk is gone through once and forwards. Sums are in float64.
+Only the rows of candidates are read: all queries' together and in ascending order, so that a file
+on a disk is gone through once and forwards. Sums are in float64, in one order whatever the threads.
 """
 
 import os
@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from rankbits import _check
+from rankbits import _check, _native
 from rankbits._files import READ_ERRORS, one_line
+from rankbits._mapped import MappedFile
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import inputs
-from rankbits.index.rescoring.bits import Candidates
+from rankbits.index.rescoring.base import Candidates
 
 METRICS = ("l2", "ip", "cosine")
 _DTYPES = ("float16", "float32", "float64", "int8", "uint8")
-_BLOCK_CELLS = 1 << 18  # numbers of candidates at a time
+_BLOCK_CELLS = 1 << 18  # numbers at a time, of arrays that the kernel cannot read in place
 
 
 class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(x, q))
@@ -47,6 +48,7 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
     def __init__(self, source: Any, queries: Any, metric: str = "l2", ids: Any = None) -> None:
         self._metric = _check.choice("metric", metric, METRICS)
         self._source = _opened(source)
+        self._file = MappedFile.behind(self._source)
         given = _queries_of(queries, self._source.shape[1])
         self._queries = _unit(given) if metric == "cosine" else given
         self._order: np.ndarray | None = None  # rows in ascending order of id
@@ -64,17 +66,50 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
             )
 
     def scores(self, candidates: Candidates) -> np.ndarray:
-        """Score of each candidate; each row is read once for all queries."""
-        rows, queries = self._rows_of(candidates.found.ids), candidates.found.queries()
+        """Score of each candidate."""
+        if self._file is not None:
+            self._file.require_whole()
+        rows, queries = self._rows_of(candidates.nearest.ids), candidates.nearest.queries()
         order = np.argsort(rows, kind="stable")
-        step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
+        rows, queries, sorted_scores = rows[order], queries[order], np.empty(len(rows))
+        if _is_readable(self._source):
+            self._score(np.asarray(self._source), rows, queries, sorted_scores, rows, candidates)
+        else:
+            step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
+            for start in range(0, len(rows), step):
+                pairs = slice(start, start + step)
+                different, which = np.unique(rows[pairs], return_inverse=True)
+                block = np.asarray(self._source[different])
+                block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
+                self._score(
+                    block, which, queries[pairs], sorted_scores[pairs], rows[pairs], candidates
+                )
         scores = np.empty(len(rows))
-        for start in range(0, len(rows), step):
-            pairs = order[start : start + step]
-            different, which = np.unique(rows[pairs], return_inverse=True)
-            read = self._read(different)
-            scores[pairs] = _score(self._metric, read[which], self._queries[queries[pairs]])
+        scores[order] = sorted_scores
         return scores
+
+    def _score(
+        self,
+        source: np.ndarray,
+        rows: np.ndarray,
+        queries: np.ndarray,
+        scores: np.ndarray,
+        names: np.ndarray,
+        candidates: Candidates,
+    ) -> None:
+        """Scores of pairs of rows, ascending, and queries; `names` are those rows' own numbers."""
+        bad_row = _native.score_vectors(
+            source.view(np.uint16) if source.dtype == np.float16 else source,
+            rows,
+            queries,
+            self._queries,
+            METRICS.index(self._metric),
+            scores,
+            candidates.n_threads,
+        )
+        if bad_row >= 0:
+            name = int(names[np.searchsorted(rows, bad_row)])
+            raise InputError(f"source must be finite, row {name} has NaN or infinity")
 
     def _rows_of(self, ids: np.ndarray) -> np.ndarray:
         """Rows of source that hold these ids."""
@@ -87,31 +122,16 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
             rows = self._order[places] if n else places
         if not is_there.all():
             raise InputError(
-                f"source must have a row for every item found, {int(ids[~is_there][0])} has none "
+                f"source must have a row for every candidate, {int(ids[~is_there][0])} has none "
                 f"among {n} rows"
             )
         return rows
 
-    def _read(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows, ascending, as float64, for a cosine of length 1."""
-        read = np.asarray(self._source[rows]).astype(np.float64)
-        is_finite = np.isfinite(read).all(axis=1)
-        if not is_finite.all():
-            raise InputError(
-                f"source must be finite, row {int(rows[~is_finite][0])} has NaN or infinity"
-            )
-        return _unit(read) if self._metric == "cosine" else read
 
-
-def _score(metric: str, x: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Score of each row of x for the query in the same row; x is overwritten."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinitely far, or refused as NaN later
-        if metric == "l2":
-            x -= queries
-            return np.asarray(np.sqrt(np.square(x, out=x).sum(axis=1)))
-        x *= queries
-        products = np.asarray(x.sum(axis=1))
-        return -products if metric == "ip" else 1.0 - products
+def _is_readable(source: np.ndarray) -> bool:
+    """Whether the kernel can read the array where it is, in memory or in a mapped file."""
+    is_plain = type(source) in (np.ndarray, np.memmap)
+    return is_plain and source.flags.c_contiguous and source.flags.aligned and source.dtype.isnative
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
