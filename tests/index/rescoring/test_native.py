@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from rankbits.index._vectors import METRICS
 
 from rankbits import _native
+from rankbits.index.rescoring.vectors import METRICS
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8")
 

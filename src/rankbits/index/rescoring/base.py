@@ -1,9 +1,9 @@
 """Re-ranking: the nearest items by Hamming distance, put in order of a finer score.
 
-A search with `rescore=` first collects a pool of candidates by Hamming distance, then scores each of
-them and returns the best. Scores are like distances: smaller is nearer. They are summed in double
-precision, rounded to float32, and items go in order of (score, id), so that the order can be checked
-from what is returned. With a pool of all items the result is the exact ranking by score.
+A search with `rescore=` first collects a pool of candidates by Hamming distance, then scores each
+of them and returns the best. Scores are like distances: smaller is nearer. They are summed in
+double precision, rounded to float32, and items go in order of (score, id), so that the order can be
+checked from what is returned. With a pool of all items the result is the exact ranking by score.
 """
 
 from collections.abc import Callable
