@@ -69,6 +69,7 @@ def rankbits_peer(codes: np.ndarray, kind: str, k: int = 10, n_threads: int = 1,
 
     index, seconds = timed(build)
     name = f"rankbits {kind}" + (f", {n_threads} threads" if n_threads > 1 else "")
+    name += "".join(f", {option}={value}" for option, value in more.items())
     found = Peer(name, lambda queries, k: index.search(queries, k)[0], 0, seconds, index)
     found.n_bytes = index.n_bytes
     return found
@@ -187,6 +188,7 @@ def usearch_sweep(usearch, codes: np.ndarray) -> Sweep:
 def rankbits_sweep(codes: np.ndarray) -> Sweep:
     peer = rankbits_peer(codes, "ivf")
     probes = {
-        f"n_probes {n}": setting(peer.kept, "n_probes", n) for n in (1, 2, 4, 8, 12, 16, 24, 32, 64)
+        f"n_probes {n}": lambda n=n: peer.kept.configure(n_probes=n)
+        for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
     }
     return Sweep(peer, probes)
