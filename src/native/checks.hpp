@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "count.hpp"
@@ -54,11 +55,10 @@ void require_counts(const Array& counts, const Codes& queries) {
 template <class T>
 void require_range(const std::string& name, const T* values, size_t n, int64_t low, int64_t end) {
     if (n == 0) return;
-    T smallest = values[0], largest = values[0];
-    for (size_t i = 0; i < n; ++i) {
-        smallest = std::min(smallest, values[i]);
-        largest = std::max(largest, values[i]);
-    }
+    T smallest = values[0], largest = values[0];  // in two loops of a form that compilers turn into vectors
+    for (size_t i = 0; std::is_signed_v<T> && i < n; ++i) smallest = values[i] < smallest ? values[i] : smallest;
+    for (size_t i = 0; i < n; ++i) largest = values[i] > largest ? values[i] : largest;
+    if (std::is_unsigned_v<T>) smallest = 0;
     require(smallest >= low, name + " must be at least " + std::to_string(low) + ", got " + std::to_string(smallest));
     require(largest < end, name + " must be below " + std::to_string(end) + ", got " + std::to_string(largest));
 }

@@ -117,7 +117,7 @@ void define_objectives(nb::module_& m) {
               const SoftRows<T> rows = rows_of<T>(counts, level_counts, values, grads);
               require(form >= 0 && form <= 3, "form must be from 0 to 3, got " + std::to_string(form));
               require_shape("gains", gains, {rows.n_levels});
-              require(discount_sums.size() >= 1, "discount_sums must not be empty");
+              require(discount_sums.size() >= 2, "discount_sums must have at least 2 values, got " + std::to_string(discount_sums.size()));
               const DiscountSums sums{discount_sums.data(), discount_sums.size()};
               run(n_threads, [&](Workers& workers) { return relaxed_ndcg(rows, Form(form), gains.data(), sums, workers); });
           },

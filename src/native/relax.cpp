@@ -43,8 +43,9 @@ Tie printed_tie(double c, double p, double N, double P, double start) {
 // number, are read as the last one and as 0.
 struct Discounts {
     const DiscountSums& of;
-    double sum(double rank) const { return of.sums[rank > 0 ? size_t(std::min(rank, double(of.n - 1))) : 0]; }
-    double of_rank(double rank) const { return sum(rank) - sum(rank - 1); }
+    size_t place(double rank, size_t least) const { return rank > double(least) ? std::min(size_t(std::min(rank, 1e15)), of.n - 1) : least; }
+    double sum(double rank) const { return of.sums[place(rank, 0)]; }
+    double of_rank(double rank) const { return of.sums[place(rank, 1)] - of.sums[place(rank, 1) - 1]; }
     double slope(double x) const { return of_rank(std::max(1.0, std::ceil(x))); }
 
     // Mean discount of the ranks from N to N + c: by pieces, so that nothing cancels.

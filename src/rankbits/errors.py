@@ -16,6 +16,10 @@ class FileFormatError(InputError):
     """A file that is truncated, damaged, or of another kind than its name says."""
 
 
+class FitError(RankbitsError, RuntimeError):
+    """A fit that diverged: what it learned cannot be used."""
+
+
 class MissingExtraError(RankbitsError, ImportError):
     """A feature that needs an optional dependency which is not installed."""
 

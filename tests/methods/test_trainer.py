@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from rankbits.errors import InputError
+from rankbits.errors import FitError, InputError
 from rankbits.methods._deep import encoders
 from rankbits.methods._deep.encoders import Description
 from rankbits.methods._deep.journal import Journal, progress_bar
@@ -324,7 +324,6 @@ class Diverging(nn.Module):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"make_loss": Diverging}, "learning_rate must be lower: the loss became"),
         ({"score": lambda module: "good"}, "scoring must return a number, got str 'good'"),
         ({"score": lambda module: math.nan}, "scoring must return a finite number"),
         ({"plan": Plan(mixup=0.5, mix_across=True)}, "mix_across must be False"),
@@ -334,6 +333,13 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence(blobs, changes, says):
     changes = {"plan": Plan(n_epochs=1), **changes}
     with pytest.raises(InputError, match=says):
         train(task_of(blobs, **changes))
+
+
+def test_a_loss_that_is_not_finite_at_once_is_not_blamed_on_the_learning_rate(blobs):
+    with pytest.raises(
+        FitError, match=r"diverged at step 1: the loss of the method is .*inf before"
+    ):
+        train(task_of(blobs, Plan(n_epochs=1), make_loss=Diverging))
 
 
 @pytest.mark.parametrize("plan", [Plan(batches="balanced"), Plan(mixup=0.3)])

@@ -213,7 +213,7 @@ CALLS = {
         ndcg_call,
         [
             ({"gains": np.zeros(1)}, r"gains must have shape \(2\)"),
-            ({"discount_sums": np.zeros(0)}, "discount_sums must not be empty"),
+            ({"discount_sums": np.zeros(1)}, "discount_sums must have at least 2 values, got 1"),
             ({"values": np.zeros(4)}, r"values must have shape \(3\)"),
             ({"form": -1}, "form must be from 0 to 3, got -1"),
         ],

@@ -81,11 +81,19 @@ def class_of(name: str) -> "type[BaseHasher]":
 
 def name_of(method: "BaseHasher") -> str:
     """The name under which `get` gives such a method."""
-    made = type(method)
+    name = known_name(method)
+    if name is None:
+        raise InputError(
+            f"the method must be one of {', '.join(_METHODS)} to be saved, "
+            f"got {type(method).__name__}"
+        )
+    return name
+
+
+def known_name(method: "BaseHasher") -> str | None:
+    """The name under which `get` gives such a method; None for a class of someone else."""
+    place = type(method).__module__, type(method).__qualname__
     for name, entry in _METHODS.items():
-        place = f"rankbits.methods.{entry.module}", entry.class_name
-        if place == (made.__module__, made.__qualname__):
+        if place == (f"rankbits.methods.{entry.module}", entry.class_name):
             return name
-    raise InputError(
-        f"the method must be one of {', '.join(_METHODS)} to be saved, got {made.__name__}"
-    )
+    return None

@@ -21,6 +21,7 @@ from rankbits.methods._deep.asked import (
     plan_of,
 )
 from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
+from rankbits.methods._deep.divergence import Watch, require_several_codes
 from rankbits.methods._deep.encoders import Description, Encoder
 from rankbits.methods._deep.journal import Journal, progress_bar
 from rankbits.methods._deep.plan import Plan
@@ -29,9 +30,11 @@ from rankbits.methods._deep.posterior import (
     pool_size,
     width_of,
 )
+from rankbits.methods._deep.run import encode
 from rankbits.methods._deep.starts import Start
 from rankbits.methods._deep.trainer import Outcome, Task, device_of, train
 from rankbits.methods._deep.validation import HardScore, split
+from rankbits.methods._registry import known_name
 from rankbits.methods._supervision import supervise
 
 
@@ -40,6 +43,7 @@ class Job:
 
     def __init__(self, hasher: Any, rows: np.ndarray, y: Any) -> None:
         self.hasher, self.rows = hasher, rows
+        self.name = known_name(hasher) or type(hasher).__name__
         self.learned: Learned | None = None
         check_cheap_things(hasher, y)
         kind, self.user_trunk = kind_of(hasher)
@@ -88,10 +92,19 @@ class Job:
             score=self._score(inputs),
             checkpoints=self.checkpoints,
             journal=journal,
+            name=self.name,
         )
         n_epochs = self.plan.n_epochs * self.plan.n_restarts
         with progress_bar(self.hasher.verbose, n_epochs) as task.progress:
-            return train(task)
+            outcome = train(task)
+        require_several_codes(
+            Watch(self.name, self.plan.learning_rate),
+            lambda rows: encode(outcome.module, rows),
+            task.inputs,
+            task.supervision,
+            outcome.history,
+        )
+        return outcome
 
     def whole(self, module: nn.Module) -> Encoder:
         """The encoder of raw rows around the module that was trained."""

@@ -232,6 +232,7 @@ def _learned(
             supervision=supervision,
             plan=plan,
             checkpoints=checkpoints(name),
+            name="the class posterior",
         )
         module = train(task).module
         assert isinstance(module, Noisy)  # noqa: S101

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankbits.errors import InputError
 from rankbits.methods._deep import augment, parallel, schedules
 from rankbits.methods._deep.average import Average
 from rankbits.methods._deep.batches import Batch, sampler
+from rankbits.methods._deep.divergence import Watch
 from rankbits.methods._deep.layers import Standardise
 from rankbits.methods._deep.optimizers import SGD, AdamW, Leaf, Optimizer
 from rankbits.methods._deep.plan import Plan
@@ -34,6 +34,7 @@ class Run:
         inputs: Tensor,
         supervision: Supervision,
         plan: Plan,
+        name: str = "the method",
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
         self.supervision, self.plan = supervision, plan
@@ -43,6 +44,7 @@ class Run:
         self.memory: Tensor | None = None
         self.whole_levels: Tensor | None = None  # those of a batch of all rows, once computed
         self.noise_scale = _noise_scale(inputs, plan) if plan.noise else torch.zeros(())
+        self.watch = Watch(name, plan.learning_rate)
         self.epoch = 0
 
     def train_epoch(self, restart: int) -> dict[str, float]:
@@ -61,6 +63,7 @@ class Run:
             factor = schedules.rate_factor(self.plan.schedule, progress, self.plan.warm_up)
             alpha = schedules.slope(self.plan.alpha, self.plan.alpha_end, progress)
             losses.append(self._step(rows, alpha, factor, rng, noise))
+        self.watch.require_sound_weights(self.optimizer.n_steps, self.module)
         self.epoch += 1
         rate = self.plan.learning_rate * factor
         return {"loss": float(np.mean(losses)), "learning_rate": rate, "alpha": alpha}
@@ -78,12 +81,11 @@ class Run:
         x = augment.mixed(self.inputs, rows, mixture, part)
         x = self._changed(x, len(rows), part, rng, noise)
         logits = parallel.gather(self.module(x), len(rows))
+        step = self.optimizer.n_steps + 1
+        self.watch.require_finite_outputs(step, logits)
         loss = self.loss(logits, self._batch(rows, alpha, mixture))
         value = float(loss.detach())
-        if not np.isfinite(value):
-            raise InputError(
-                f"learning_rate must be lower: the loss became {value} in epoch {self.epoch}"
-            )
+        self.watch.require_finite_loss(step, value)
         if loss.requires_grad:
             self._descend(loss, factor)
         if self.memory is not None:

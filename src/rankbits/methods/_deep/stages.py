@@ -65,6 +65,7 @@ def trained_head(job: "Job", supervision: Supervision) -> dict[str, Tensor]:
         supervision=supervision.tabulated(),
         plan=plan_of(job.hasher, recipe, len(supervision), job.plan.batches, job.seed),
         checkpoints=checkpoints_of(job.hasher, job.checkpoints, _HEAD),
+        name=job.name,
     )
     return train(task).standing.weights
 

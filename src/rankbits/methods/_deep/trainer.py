@@ -45,6 +45,7 @@ class Task:
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
     journal: Journal = field(default_factory=lambda: Journal(None))
     progress: Progress = lambda record: None
+    name: str = "the method"  # whose loss it is, for errors
 
 
 @dataclass
@@ -131,7 +132,7 @@ class _Trainer:
         parallel.copy_from_first(loss)
         if task.plan.mix_across and not getattr(loss, "mixes_classes", False):
             raise InputError("mix_across must be False: this loss has no levels between classes")
-        run = Run(module, loss, task.inputs, task.supervision, task.plan)
+        run = Run(module, loss, task.inputs, task.supervision, task.plan, task.name)
         self.best, self.n_stale = Standing(restart=restart), 0
         if self.tensors:
             run.restore(self.tensors, self.facts)
