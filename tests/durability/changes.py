@@ -77,7 +77,13 @@ def random_change(rng, model, kind, number):
 
 
 def make_change(collection, change):
-    """Make one change; the collection to go on with, which a save opens anew."""
+    """Make one change; the collection to go on with, which is opened anew behind a save."""
+    folder, after = collection.folder, apply_change(collection, change)
+    return Collection.open(folder, writable=True) if after is None else after
+
+
+def apply_change(collection, change):
+    """Make one change; the collection to go on with, or None where it had to be closed."""
     folder = Path(collection.folder)
     if change.kind in ("add", "upsert"):
         getattr(collection, change.kind)(change.codes, ids=change.ids)
@@ -92,7 +98,7 @@ def make_change(collection, change):
         index.add(change.codes, change.ids)
         collection.close()
         index.save(folder)
-        return Collection.open(folder, writable=True)
+        return None
     else:
         getattr(collection, change.kind)()
     return collection

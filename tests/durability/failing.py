@@ -27,6 +27,7 @@ import numpy as np
 from changes import (
     FIRST_FREE_ID,
     N_BITS,
+    apply_change,
     check_files,
     content_at,
     content_of,
@@ -102,7 +103,7 @@ class Writer:
 
     def _attempt(self, number, change):
         try:
-            self._collection = make_change(self._collection, change)
+            after = apply_change(self._collection, change)
         except InputError as error:
             self._tell("refused", change=number, text=str(error))
         except RankbitsError as error:
@@ -113,6 +114,8 @@ class Writer:
             self._go_on(number, change)
         else:
             self._tell("returned", change=number)
+            self._collection = after
+            self._open()
 
     def _recover(self):
         """The storage works again; a few more changes and the run ends."""

@@ -46,7 +46,7 @@ def test_a_writer_killed_at_random_loses_nothing_it_told(tmp_path):
 @needs_compiler
 @unsanitized
 def test_storage_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path):
-    counts = holds("failing", tmp_path, "--every", 41, "--seed", 3)
+    counts = holds("failing", tmp_path, "--every", 71, "--seed", 3)
     assert counts["runs_hit"] > 40
 
 
@@ -95,7 +95,7 @@ def test_an_interrupt_is_a_keyboard_interrupt_and_leaves_a_whole_collection(tmp_
 
 @unsanitized
 def test_an_interrupt_while_mih_tables_are_built_is_a_keyboard_interrupt(tmp_path):
-    holds("interrupts", tmp_path, "--interrupts", 10, "--commands", 0, "--only", "mih")
+    holds("interrupts", tmp_path, "--interrupts", 20, "--commands", 0, "--only", "mih")
 
 
 @unsanitized
