@@ -12,7 +12,7 @@ from rankbits.index._results import Ragged
 from rankbits.index._segment import Segment, all_words, mask_of, words_of
 
 _ALL = np.empty(0, np.uint64)
-_WORTH_A_THREAD = 1 << 22  # bytes compared, some 50 µs; a thread takes 5 to wake
+_WORTH_A_THREAD = 1 << 22  # bytes compared, some 50 µs; a thread that stays need only wake
 QUERIES_A_THREAD = 4  # of engines that look at few items
 
 
