@@ -112,6 +112,8 @@ def pragma(table, columns, rows, rng):
 def mutate_files(case, rng):
     """A file, or a folder, is a link, a folder, a pipe, empty, or huge."""
     folder, old = case.folder, case.folder.parent / "moved"
+    while os.path.lexists(old):  # by an earlier mutation of the same case
+        old = old.with_name(f"{old.name}-")
     names = [internals.DATABASE + end for end in ("", "", "-wal", "-shm", "-journal")]
     names += ["writer.lock", "segments"]
     names += [str(path.relative_to(folder)) for path in case.segments()]
@@ -120,7 +122,8 @@ def mutate_files(case, rng):
     if path.exists():
         os.rename(path, old)
     if kind in LINKS:
-        path.symlink_to(case.folder.parent / LINKS[kind] if LINKS[kind] else path)
+        targets = {"moved": old, None: path}
+        path.symlink_to(targets.get(LINKS[kind]) or case.folder.parent / LINKS[kind])
     elif kind == "folder":
         path.mkdir()
     elif kind == "pipe":

@@ -121,6 +121,7 @@ def mutate_data(case, rng):
 
 def mutate_bits(case, rng):
     """Another length of code, everywhere where it is written, or only in the database."""
+    old = new = None
     with case.rows() as rows:
         for row, fields in rows.of("state"):
             old = rows.value("state", fields, "n_bits")
@@ -131,6 +132,8 @@ def mutate_bits(case, rng):
             )
             rows.set("state", fields, "n_bits", new)
             rows.put("state", row, fields)
+    if new is None:  # an earlier mutation took the row away
+        return
     case.say(f"n_bits {old} -> {new}")
     if rng.random() < 0.6 and 0 < new < 2**32:
         for path in case.segments():

@@ -12,6 +12,7 @@ from rankbits.index.engines.base import Engine, Options
 from rankbits.index.store.segment import Segment
 
 FEW = 2_000  # items: a segment of so few is scanned, whatever the kind
+_NO_OPTIONS = Options()
 
 
 class EngineCache:
@@ -24,7 +25,7 @@ class EngineCache:
     def engine(self, segment: Segment, kind: str, options: Options, n_threads: int) -> Engine:
         """The engine of a segment, built at first use."""
         if len(segment) < FEW:
-            kind, options = "scan", Options()
+            kind, options = "scan", _NO_OPTIONS
         key = (kind, *options.build_key)
         engine = self._engines.get(segment, {}).get(key)
         if engine is not None:
