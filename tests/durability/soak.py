@@ -20,7 +20,17 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TOP = HERE.parent.parent
-SHORT_SUITE = ("tests/native", "tests/index/test_collection.py", "tests/index/test_segment_file.py")
+NATIVE_TESTS = (  # all that call kernels; training and commands reach them through the same doors
+    "tests/native",
+    "tests/codes",
+    "tests/histogram",
+    "tests/metrics",
+    "tests/objectives",
+    "tests/index",
+    "tests/contracts/test_index.py",
+    "tests/contracts/test_affinities.py",
+)
+SHORT_SUITE = ("tests/native", "tests/index/test_collection.py", "tests/index/disk")
 TESTS_WITH_THREADS = ("tests/native", "tests/contracts/test_index.py", "tests/histogram")
 
 
@@ -53,7 +63,7 @@ def fuzz(seconds):
 
 
 CHECKS = [
-    suite("suite, address and undefined", "address", ["tests"], SHORT_SUITE),
+    suite("suite, address and undefined", "address", NATIVE_TESTS, SHORT_SUITE),
     Check("a race on purpose", "thread", *[[str(HERE / "race.py")]] * 2, must_fail=True),
     suite("threads", "thread", TESTS_WITH_THREADS, ["tests/contracts/test_index.py"]),
     Check("fuzz", "plain", fuzz(240), fuzz(15)),
