@@ -135,7 +135,7 @@ def search(
         Ties, typer.Option("--ties", help="Of the k-th distance: lowest ids, or all.")
     ] = Ties.id,
     allowed: Annotated[
-        str | None, typer.Option("--allowed", help="Ids that may be found, or a mask.")
+        str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
     ] = None,
     form: FormOption = CodeForm.auto,
     kind: Annotated[

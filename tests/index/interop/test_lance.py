@@ -49,7 +49,7 @@ def test_an_empty_index_stays_empty(empty, tmp_path):
 def test_a_table_that_is_there_is_replaced_only_on_demand(stock, empty, tmp_path):
     mine = stock(64)
     to_lance(empty, tmp_path, "codes")
-    with pytest.raises(InputError, match=r"table 'codes' cannot be made: .*already exists"):
+    with pytest.raises(InputError, match=r"table 'codes' cannot be created: .*already exists"):
         to_lance(mine.index, tmp_path, "codes")
     to_lance(mine.index, tmp_path, "codes", overwrite=True)
     assert mine.is_in(from_lance(tmp_path, "codes"))
@@ -84,7 +84,7 @@ def test_damaged_and_missing_tables_are_named(stock, tmp_path):
 
 @pytest.mark.parametrize("name", ["a/../b", 'a"; drop', ""])
 def test_names_that_lance_does_not_take_are_refused(empty, tmp_path, name):
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         to_lance(empty, tmp_path / "database", name)
     with pytest.raises(InputError, match="must differ, got 'a' twice"):
         to_lance(empty, tmp_path, "codes", id_column="a", code_column="a")

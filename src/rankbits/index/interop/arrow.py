@@ -48,9 +48,9 @@ def index_of(
     width = width_of(pa, schema, columns.codes, source)
     if columns.ids is not None:
         require_ids(pa, schema, columns.ids, source)
-    wanted = bits_of(n_bits, width, (schema.metadata or {}).get(N_BITS.encode()), source)
-    found = blocks_of(read(columns.names), columns.ids, columns.codes, source)
-    return gathered(source, found, wanted, kind, is_file=is_file)
+    stored_bits = bits_of(n_bits, width, (schema.metadata or {}).get(N_BITS.encode()), source)
+    blocks_read = blocks_of(read(columns.names), columns.ids, columns.codes, source)
+    return gathered(source, blocks_read, stored_bits, kind, is_file=is_file)
 
 
 def pyarrow_for(needed_for: str) -> Any:

@@ -41,16 +41,16 @@ def blocks(index: Source, size: int | None = None) -> Iterator[Block]:
     """Ids and packed codes in ascending order of id."""
     ids, size = index.ids, size or BLOCK
     for start in range(0, len(ids), size):
-        wanted = ids[start : start + size]
-        yield wanted, index.codes(wanted).packed
+        block_ids = ids[start : start + size]
+        yield block_ids, index.codes(block_ids).packed
 
 
 def gathered(
-    source: str, found: Iterable[Block], n_bits: int, kind: str, *, is_file: bool = False
+    source: str, block_list: Iterable[Block], n_bits: int, kind: str, *, is_file: bool = False
 ) -> HammingIndex:
     """An index of blocks that came from elsewhere; what it refuses is blamed on the source."""
     index = HammingIndex(n_bits, kind)
-    for ids, packed in found:
+    for ids, packed in block_list:
         try:
             index.add(packed, ids)
         except InputError as error:
@@ -67,12 +67,12 @@ def bits_of(n_bits: int | None, width: int, noted: bytes | None, source: str) ->
     stored = None if noted is None else int(noted)
     if n_bits is not None and stored not in (None, n_bits):
         raise InputError(f"n_bits is {n_bits}, but {source} holds codes of {stored} bits")
-    wanted = n_bits if n_bits is not None else stored if stored is not None else 8 * width
-    wanted = _check.whole("n_bits", wanted, 1, MAX_BITS)
-    if -(-wanted // 8) != width:
+    bits = n_bits if n_bits is not None else stored if stored is not None else 8 * width
+    bits = _check.whole("n_bits", bits, 1, MAX_BITS)
+    if -(-bits // 8) != width:
         blame = InputError if stored is None else FileFormatError
-        raise blame(f"n_bits is {wanted}, but {source} holds codes of {width} bytes")
-    return wanted
+        raise blame(f"n_bits is {bits}, but {source} holds codes of {width} bytes")
+    return bits
 
 
 def require_file(path: Path, what: str) -> str:

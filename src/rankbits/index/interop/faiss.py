@@ -127,7 +127,7 @@ def _inverted(faiss: Any, lists: Any) -> Iterator[Block]:
         n = lists.list_size(number)
         ids, codes = lists.get_ids(number), lists.get_codes(number)
         packed = faiss.rev_swig_ptr(codes, n * lists.code_size).reshape(n, lists.code_size)
-        found = faiss.rev_swig_ptr(ids, n).copy(), packed.copy()
+        block = faiss.rev_swig_ptr(ids, n).copy(), packed.copy()
         lists.release_ids(number, ids)
         lists.release_codes(number, codes)
-        yield found
+        yield block

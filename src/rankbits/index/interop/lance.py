@@ -55,7 +55,7 @@ def to_lance(
     try:
         return lancedb.connect(os.fspath(uri)).create_table(table, reader, mode=mode)
     except ValueError as error:
-        raise InputError(f"table {table!r} cannot be made: {one_line(error)}") from None
+        raise InputError(f"table {table!r} cannot be created: {one_line(error)}") from None
 
 
 def from_lance(

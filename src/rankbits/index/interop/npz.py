@@ -76,10 +76,10 @@ def _index_of(archive: zipfile.ZipFile, name: str, kind: str, n_bits: int | None
             raise FileFormatError(
                 f"{name} must hold packed codes, uint8 of shape (n, bytes), got {dtype} of {shape}"
             )
-        wanted = bits_of(n_bits, shape[1], noted, name)
+        stored_bits = bits_of(n_bits, shape[1], noted, name)
         if "ids.npy" not in inside:
-            found = _pairs(shape[0], lambda start, n: np.arange(start, start + n), read_codes)
-            return gathered(name, found, wanted, kind, is_file=True)
+            pairs = _pairs(shape[0], lambda start, n: np.arange(start, start + n), read_codes)
+            return gathered(name, pairs, stored_bits, kind, is_file=True)
         with archive.open("ids.npy") as ids:
             id_shape, id_dtype, read_ids = _opened(ids, f"{name}, ids")
             if id_shape != shape[:1] or id_dtype.kind not in "iu":
@@ -88,7 +88,7 @@ def _index_of(archive: zipfile.ZipFile, name: str, kind: str, n_bits: int | None
                     f"of shape {id_shape}"
                 )
             return gathered(
-                name, _pairs(shape[0], read_ids, read_codes), wanted, kind, is_file=True
+                name, _pairs(shape[0], read_ids, read_codes), stored_bits, kind, is_file=True
             )
 
 

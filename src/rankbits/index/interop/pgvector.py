@@ -63,10 +63,10 @@ def from_pgvector_copy(
         file.seek(0)
         if is_binary:
             chunks = iter(lambda: file.read(_FILE_CHUNK), b"")
-            wanted, found = read_binary(chunks, n_bits, name)
+            stored_bits, blocks_read = read_binary(chunks, n_bits, name)
         else:
-            wanted, found = read_text(file, n_bits, name)
-        return gathered(name, found, wanted, kind, is_file=True)
+            stored_bits, blocks_read = read_text(file, n_bits, name)
+        return gathered(name, blocks_read, stored_bits, kind, is_file=True)
 
 
 def to_pgvector_sql(
@@ -148,8 +148,8 @@ def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
     """
     if n_bits is None and not isinstance(codes, BinaryCodes):
         raise InputError("n_bits must be given with packed bytes; BinaryCodes tell it themselves")
-    found = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
-    return [text.decode() for text in bit_texts(found)]
+    checked = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
+    return [text.decode() for text in bit_texts(checked)]
 
 
 # Connections
@@ -208,8 +208,8 @@ def from_postgres(
         f"FROM {_quoted(table)}) TO STDOUT WITH (FORMAT binary)"
     )
     with connection.cursor() as cursor, cursor.copy(command) as copy:
-        _, found = read_binary(_chunks(copy), n_bits, source)
-        return gathered(source, found, n_bits, kind)
+        _, blocks_read = read_binary(_chunks(copy), n_bits, source)
+        return gathered(source, blocks_read, n_bits, kind)
 
 
 def _chunks(copy: Any) -> Iterator[bytes]:
@@ -227,16 +227,16 @@ def _require_connection(connection: Any, needed_for: str) -> None:
 
 def _column_bits(connection: Any, table: Name, column: str) -> int:
     """The length of codes in a column bit(n)."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT atttypid::regtype::text, atttypmod FROM pg_attribute "
         "WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped",
         (_quoted(table), column),
     ).fetchone()
-    if found is None:
+    if row is None:
         raise InputError(
             f"table {table!r} with a column {column!r} is not there; make it with pgvector_schema()"
         )
-    kind, n_bits = found
+    kind, n_bits = row
     if kind != "bit":
         raise InputError(f"table {table!r} must have {column!r} as bit(n), it is {kind}")
     return int(n_bits)

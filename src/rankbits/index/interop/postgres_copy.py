@@ -146,9 +146,9 @@ def _binary_blocks(
             break
         rows = np.frombuffer(bytes(rest[: n * layout.itemsize]), layout)
         rest = rest[n * layout.itemsize :]
-        wanted = (2, layout["id"].itemsize, 4 + layout["code"].itemsize, n_bits)
+        expected = (2, layout["id"].itemsize, 4 + layout["code"].itemsize, n_bits)
         for field, value in zip(
-            ("n_fields", "id_bytes", "code_bytes", "n_bits"), wanted, strict=True
+            ("n_fields", "id_bytes", "code_bytes", "n_bits"), expected, strict=True
         ):
             if (rows[field] != value).any():
                 raise FileFormatError(

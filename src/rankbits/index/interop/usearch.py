@@ -37,12 +37,12 @@ def to_usearch(index: Source, *, n_threads: int | None = None, **options: int) -
     """
     usearch = _check.extra("usearch.index", "to_usearch", EXTRA)
     threads = 0 if n_threads is None else _check.whole("n_threads", n_threads, 1, 1024)
-    made = usearch.Index(
+    graph = usearch.Index(
         ndim=index.n_bits, metric=usearch.MetricKind.Hamming, dtype=usearch.ScalarKind.B1, **options
     )
     for ids, packed in blocks(index):
-        made.add(ids.astype(np.uint64), packed, threads=threads)
-    return made
+        graph.add(ids.astype(np.uint64), packed, threads=threads)
+    return graph
 
 
 def from_usearch(usearch_index: Any, kind: str = "auto") -> HammingIndex:
