@@ -68,7 +68,7 @@ CHECKS = [
     suite("threads", "thread", TESTS_WITH_THREADS, ["tests/contracts/test_index.py"]),
     Check("fuzz", "plain", fuzz(240), fuzz(15)),
     tool("killing", "--every 1 --scripts 2 --random 1000", "--every 17 --random 40"),
-    tool("failing", "--scripts 2", "--every 23"),
+    tool("failing", "--scripts 1", "--every 23"),
     tool("power_loss", "--scripts 3 --random 10", "--random 3 --steps 12"),
     tool(
         "power_loss", "--random 20 --unordered", "--unordered --steps 6", title="power_loss, names"
