@@ -30,8 +30,9 @@ class Command:
 _INTERRUPTIBLE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
-from rankbits.cli import main
-print("ready", file=sys.stderr)
+from rankbits.cli import _app, main
+command = _app.app
+_app.app = lambda: (print("ready", file=sys.stderr), command())  # main has begun, and may be struck
 main()
 """
 
