@@ -202,17 +202,18 @@ void count_by_level(const Items& items, const uint8_t* query, size_t n_levels, s
 // Whether distances fit in bytes and indices, the one nobody reads among them, in words.
 bool is_small(size_t n_bins, size_t n_levels) { return n_bins <= 253 && n_bins * n_levels < 65536; }
 
+// Long codes and very many levels.
+template <class Level>
+void count_levels_long(const Items& items, const uint8_t* query, const Level* levels, size_t n_levels, uint32_t* table) {
+    const size_t last = n_levels - 1;
+    each_distance(items, query, 0, items.n, [&](size_t i, size_t d) { ++table[d * n_levels + (levels[i] < last ? levels[i] : last)]; });
+}
+
 void count_levels(const Items& items, const uint8_t* query, const void* levels, bool is_wide, size_t n_levels, size_t n_bins,
                   uint32_t* table) {
     const auto* narrow = static_cast<const uint8_t*>(levels);
-    const auto* wide = static_cast<const uint16_t*>(levels);
-    if (is_wide || !is_small(n_bins, n_levels)) {
-        each_distance(items, query, 0, items.n, [&](size_t i, size_t d) {
-            const size_t level = is_wide ? wide[i] : narrow[i];
-            ++table[d * n_levels + (level < n_levels ? level : n_levels - 1)];
-        });
-        return;
-    }
+    if (is_wide) return count_levels_long(items, query, static_cast<const uint16_t*>(levels), n_levels, table);
+    if (!is_small(n_bins, n_levels)) return count_levels_long(items, query, narrow, n_levels, table);
     count_by_level(items, query, n_levels, n_bins, table, [&](size_t first, uint8_t* room) -> const uint8_t* {
         if (first + TILE <= items.n) return narrow + first;
         std::memset(room, 0, TILE);
