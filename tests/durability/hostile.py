@@ -22,6 +22,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -41,6 +42,9 @@ VICTIM = b"a file of somebody else\n"
 
 
 # Valid collections
+
+
+FORMAT_1 = Path(__file__).parents[1] / "index" / "data" / "format1.zip"
 
 
 def build_templates(base):
@@ -66,7 +70,11 @@ def build_templates(base):
                 collection.remove(list(removed))
             if len(unsealed):
                 collection.add(codes_for(rng, len(unsealed), n_bits), ids=list(unsealed))
-    return list(shapes)
+    older = base / f"template-{len(shapes)}"
+    with zipfile.ZipFile(FORMAT_1) as archive:
+        archive.extractall(older)
+    (older / "content.npz").unlink()
+    return [*shapes, "format 1"]
 
 
 MUTATIONS = {

@@ -35,6 +35,7 @@ class Collection(Searchable):
     an object; processes may not: open again after a fork.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Collection.create(folder.name, n_bits=8) as collection:
     ...     collection.add(np.array([[0b00000000], [0b00000011]], np.uint8))

@@ -23,6 +23,7 @@ class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=we
     ----------
     weights : array (b,), or (Q, b) for weights of each query; finite, 0 or more
 
+    >>> from rankbits import BinaryCodes
     >>> from rankbits.index import HammingIndex
     >>> index = HammingIndex(2, kind="scan")
     >>> _ = index.add(BinaryCodes.from_bits([[0, 1], [1, 0]]))
@@ -57,6 +58,7 @@ class asymmetric:  # noqa: N801 - as above
     ----------
     logits : array (Q, b), finite, whose signs are the bits; what `hasher.project(X)` gives
 
+    >>> from rankbits import BinaryCodes
     >>> from rankbits.index import HammingIndex
     >>> index = HammingIndex(2, kind="scan")
     >>> _ = index.add(BinaryCodes.from_bits([[0, 1], [1, 0]]))
