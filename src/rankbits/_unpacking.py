@@ -12,13 +12,14 @@ before they are written out.
 
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from rankbits._parquet_footer import read_row_groups
 from rankbits.errors import FileFormatError, InputError
 
 VARIABLE = "RANKBITS_UNPACK_BYTES"
@@ -90,18 +91,17 @@ def require_unpackable_parquet(
 
     Strings and bytes without a fixed length count as 4 bytes each here, as in a dictionary.
     """
-    n_bytes = 0
-    for group in range(file.num_row_groups):
-        size = sum(leaf.n * (leaf.width or 4) for leaf in _leaves(file, group, names))
-        n_bytes = max(n_bytes, size) if one_group_at_a_time else n_bytes + size
-    require_unpackable(path, n_bytes)
+    sizes = [
+        sum(leaf.n * (leaf.width or 4) for leaf in group) for group in _leaves(path, file, names)
+    ]
+    require_unpackable(path, max(sizes, default=0) if one_group_at_a_time else sum(sizes))
 
 
 def batch_rows(
     path: str | os.PathLike[str], file: Any, names: Sequence[str] | None, most: int
 ) -> int:
     """Rows to read at a time, at most `most`, so that strings of any length stay in the limit."""
-    leaves = [leaf for k in range(file.num_row_groups) for leaf in _leaves(file, k, names)]
+    leaves = [leaf for group in _leaves(path, file, names) for leaf in group]
     longest = max((leaf.longest for leaf in leaves if leaf.width is None), default=1)
     return max(1, min(most, unpack_limit(path) // max(1, longest)))
 
@@ -111,7 +111,7 @@ def read_parquet_table(
 ) -> Any:
     """A pyarrow table of the named columns of an open ParquetFile, within the limit."""
     require_unpackable_parquet(path, file, names)
-    leaves = [leaf for k in range(file.num_row_groups) for leaf in _leaves(file, k, names)]
+    leaves = [leaf for group in _leaves(path, file, names) for leaf in group]
     if sum(leaf.most_bytes for leaf in leaves) <= unpack_limit(path):
         return file.read(columns=names)
     kinds = {field.name: field.type for field in file.schema_arrow}
@@ -175,15 +175,27 @@ class _Leaf:
         return self.n * (self.width or self.longest)
 
 
-def _leaves(file: Any, group: int, names: Sequence[str] | None) -> Iterator[_Leaf]:
-    stored = file.metadata.row_group(group)
-    for place in range(stored.num_columns):
-        column, kind = stored.column(place), file.schema.column(place)
-        path = column.path_in_schema
-        if names is None or any(path == name or path.startswith(f"{name}.") for name in names):
-            shares_prefixes = "DELTA_BYTE_ARRAY" in column.encodings
-            size = column.total_uncompressed_size
-            yield _Leaf(path, column.num_values, _width(kind), size, shares_prefixes)
+def _leaves(
+    path: str | os.PathLike[str], file: Any, names: Sequence[str] | None
+) -> list[list[_Leaf]]:
+    """The named columns of each row group."""
+    widths = [_width(file.schema.column(place)) for place in range(len(file.schema))]
+    groups = []
+    for columns in read_row_groups(path):
+        if len(columns) != len(widths):
+            raise FileFormatError(f"{path} is damaged: a row group lacks columns")
+        groups.append(
+            [
+                _Leaf(column.path, column.n_values, width, column.n_bytes, column.shares_prefixes)
+                for column, width in zip(columns, widths, strict=True)
+                if names is None or _is_among(column.path, names)
+            ]
+        )
+    return groups
+
+
+def _is_among(path: str, names: Sequence[str]) -> bool:
+    return any(path == name or path.startswith(f"{name}.") for name in names)
 
 
 def _width(kind: Any) -> int | None:
