@@ -95,8 +95,10 @@ def environment_of(build, compiler):
         "LD_PRELOAD": " ".join(paths),
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-        # Python and NumPy are not instrumented: what they do is not looked at.
-        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:exitcode=66:halt_on_error=1",
+        # Python and NumPy are not instrumented: what they do is not looked at. Tests fork.
+        "TSAN_OPTIONS": (
+            "ignore_noninstrumented_modules=1:exitcode=66:halt_on_error=1:die_after_fork=0"
+        ),
     }
 
 
