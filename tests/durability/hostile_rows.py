@@ -200,7 +200,7 @@ def mutate_ids_against_codes(case, rng):
         at = rows.columns[table].index("ids")
         other = rows.columns[table].index("codes")
         ids = np.frombuffer(fields[at][: len(fields[at]) // 8 * 8], "<i8")
-        width = max(len(fields[other]) // max(len(ids), 1), 1)
+        width = min(max(len(fields[other]) // max(len(ids), 1), 1), 512)
         more = int(pick(rng, (1, 2, 64, 1000, 100_000)))
         last = int(ids[-1]) if len(ids) else 0
         choice = int(rng.integers(4))
