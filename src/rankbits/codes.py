@@ -96,8 +96,10 @@ class BinaryCodes:
     def _refuse_trailing_bits(self) -> None:
         """Distances would count set bits beyond n_bits, so there must be none."""
         spare = -self.n_bits % 8
+        if spare == 0:
+            return
         last = self.packed[:, -1]
-        for start in range(0, len(last) if spare else 0, _CHECK_ROWS):
+        for start in range(0, len(last), _CHECK_ROWS):
             stray = np.flatnonzero(last[start : start + _CHECK_ROWS] & ((1 << spare) - 1))
             if stray.size:
                 raise InputError(

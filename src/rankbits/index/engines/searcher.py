@@ -15,6 +15,7 @@ from rankbits.index import engines, inputs
 from rankbits.index.engines.base import Options, Request
 from rankbits.index.engines.cache import EngineCache
 from rankbits.index.results import Ragged, combined, nothing
+from rankbits.index.store.part import Part
 from rankbits.index.store.state import State
 
 
@@ -63,18 +64,26 @@ class Searcher:
             return nothing(len(queries))
         self._follow(state)
         packed = queries.packed
+        if len(state.parts) == 1 and allowed is None:  # the usual case, which a lone query feels
+            return self._search_part(state.parts[0], packed, request, None)
         selections: Sequence[np.ndarray | None] = [None] * len(state.parts)
         if allowed is not None:
             selections = inputs.selections(allowed, [p.alive_ids for p in state.parts], len(state))
-        answers = []
-        for part, selection in zip(state.parts, selections, strict=True):
-            segment = part.segment
-            segment.require_whole()
-            engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
-            offsets, distances, rows = engine.search(packed, part.allowed(selection), request)
-            answers.append(Ragged(offsets, distances, segment.ids_of(rows)))
+        answers = [
+            self._search_part(part, packed, request, selection)
+            for part, selection in zip(state.parts, selections, strict=True)
+        ]
         k = request.k or None
         return combined(answers, len(queries), k, is_complete=request.is_complete)
+
+    def _search_part(
+        self, part: Part, packed: np.ndarray, request: Request, selection: np.ndarray | None
+    ) -> Ragged:
+        segment = part.segment
+        segment.require_whole()
+        engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
+        offsets, distances, rows = engine.search(packed, part.allowed(selection), request)
+        return Ragged(offsets, distances, segment.ids_of(rows))
 
     def tune(self, state: State, queries: BinaryCodes, request: Request) -> None:
         """Build and measure now what later searches would."""

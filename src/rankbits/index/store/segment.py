@@ -94,7 +94,7 @@ class Segment:
     def ids_of(self, rows: np.ndarray) -> np.ndarray:
         """Ids of some rows."""
         if isinstance(self.ids, range):
-            return np.asarray(rows + self.ids.start, np.int64)
+            return np.asarray(rows + self.ids.start if self.ids.start else rows, np.int64)
         return np.asarray(self.ids[rows], np.int64)
 
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
