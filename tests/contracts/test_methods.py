@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rankbits
 from rankbits import BinaryCodes, methods
 from rankbits.errors import InputError
-from rankbits.methods import _registry
+from rankbits.methods import registry
 
 N_FEATURES, N_CLASSES = 16, 3
 QUICK = {"epochs": 3, "n_threads": 1}  # of methods that train by gradients
 
 
 def needs_torch(name):
-    return _registry._METHODS[name].needs_torch
+    return registry.METHODS[name].needs_torch
 
 
 def written():
@@ -129,7 +129,7 @@ def test_a_saved_method_says_its_name(fitted, name, tmp_path):
 
 def test_rows_are_projected_alike_in_blocks_of_any_size(fitted, data, monkeypatch):
     whole = fitted.project(data[0])
-    monkeypatch.setattr("rankbits.methods._base._BLOCK_CELLS", 7 * N_FEATURES)
+    monkeypatch.setattr("rankbits.methods.base._BLOCK_CELLS", 7 * N_FEATURES)
     blocks = fitted.project(data[0])
     np.testing.assert_allclose(blocks, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
     one_by_one = np.concatenate([fitted.transform(row[None]) for row in data[0]])

@@ -5,7 +5,7 @@ import pytest
 
 from rankbits import affinity
 from rankbits.errors import InputError
-from rankbits.methods._supervision import supervise
+from rankbits.methods.supervision import supervise
 
 ROWS = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
 EVERYTHING = np.arange(40)
@@ -147,16 +147,19 @@ class Nothing(affinity.Affinity):
     ("y", "says"),
     [
         (np.zeros(40, int), "y must have at least two classes, got one"),
-        (EVERYTHING, "y must have a class with two members, got 40 classes of one"),
-        (np.zeros(39, int), "y must have one label a row of X: 40 rows, 39 labels"),
-        (np.ones((41, 2)), "y must have one label a row of X: 40 rows, 41 labels"),
+        (EVERYTHING, "y must have a class with at least two members, got 40 classes of one"),
+        (np.zeros(39, int), "y must have one label for each row of X, got 39 labels for 40 rows"),
+        (np.ones((41, 2)), "y must have one label for each row of X, got 41 labels for 40 rows"),
         (np.eye(40, dtype=int), "got no positives at all"),
         (np.zeros((40, 3), int), "got no positives at all"),
         (np.ones((40, 3), int), "got one level for all of them"),
         (Nothing(), "got no positives at all"),
         (affinity.judgements([(3, 3, 1)], 40, 40), "got no positives at all"),
-        (affinity.judgements([(3, 4, 1)], 40, 41), r"an affinity of shape \(40, 40\)"),
-        (np.full((40, 2), 2), "must be 0 and 1, got the value 2"),
+        (
+            affinity.judgements([(3, 4, 1)], 40, 41),
+            r"an affinity over \(X, X\), of shape \(40, 40\), got shape \(40, 41\)",
+        ),
+        (np.full((40, 2), 2), "must be multi-hot tags of 0 and 1, got the value 2"),
         (np.linspace(0, 1, 40), "y must be class labels"),
         (np.full(40, np.nan), "y must be class labels, got NaN"),
         (np.zeros((40, 2, 2)), r"y must be class labels of shape \(n,\)"),
