@@ -1,6 +1,7 @@
 """What every method must do alike, whatever it learns."""
 
 import importlib.util
+import inspect
 import json
 import pickle
 from functools import cache
@@ -179,6 +180,42 @@ def test_other_features_than_in_training_are_refused(fitted, data):
 def test_a_code_length_that_is_none_is_refused(name, data, n_bits):
     with pytest.raises(InputError, match="n_bits must be an integer from 1 to 4096"):
         seeded(name, n_bits=n_bits).fit(*data)
+
+
+@pytest.mark.parametrize("n_labels", [119, 121])
+def test_y_of_another_length_is_refused(name, data, n_labels):
+    sentence = f"y must have one label for each row of X, got {n_labels} labels for 120 rows"
+    with pytest.raises(InputError, match=sentence):
+        seeded(name, n_bits=4).fit(data[0], np.resize(data[1], n_labels))
+
+
+def test_a_column_of_labels_is_refused_or_ignored(name, data):
+    hasher, column = seeded(name, n_bits=4), data[1][:, None]
+    if name in ("lsh", "pcah", "itq", "sign"):
+        assert np.array_equal(hasher.fit_transform(data[0], column), hasher.fit_transform(data[0]))
+        return
+    with pytest.raises(InputError, match=r"y is a column of shape \(120, 1\).* pass y.ravel\(\)"):
+        hasher.fit(data[0], column)
+
+
+def test_its_class_can_be_imported_by_name(name):
+    hasher = made(name)
+    assert getattr(methods, type(hasher).__name__) is type(hasher)
+
+
+def documented_parameters(method_class):
+    """Names in the section Parameters of a class's docstring, one entry each."""
+    section = inspect.getdoc(method_class).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    return [line.split(" : ")[0] for line in section.splitlines() if not line.startswith(" ")]
+
+
+@pytest.mark.parametrize("name", [name for name in methods.names() if not needs_torch(name)])
+def test_every_parameter_has_an_entry_of_its_own_in_the_documentation(name):
+    method_class = registry.class_of(name)
+    signature = inspect.signature(method_class.__init__)
+    assert documented_parameters(method_class) == list(signature.parameters)[1:]
+    for section in ("Attributes", "References", "Examples"):
+        assert f"{section}\n{'-' * len(section)}\n" in inspect.getdoc(method_class)
 
 
 def test_columns_of_the_packed_codes_have_names(fitted):
