@@ -32,14 +32,14 @@ def written():
     return [name for name in methods.names() if has_torch or not needs_torch(name)]
 
 
-def made(name, **params):
+def create(name, **params):
     if name not in written():
         pytest.skip(f"{name} needs torch")
     return methods.get(name, **(QUICK if needs_torch(name) else {}), **params)
 
 
 def seeded(name, **params):
-    hasher = made(name, **params)
+    hasher = create(name, **params)
     return hasher.set_params(random_state=0) if "random_state" in hasher.get_params() else hasher
 
 
@@ -143,8 +143,10 @@ def test_rows_are_projected_alike_in_blocks_of_any_size(fitted, data, monkeypatc
 def test_numbers_of_any_type_count_by_their_value(name, data, dtype):
     x = np.clip(np.round(data[0] + 8), 0, 100).astype(dtype)
     as_doubles = x.astype(np.float64)
-    found, wanted = (seeded(name, n_bits=7).fit(rows, data[1]) for rows in (x, as_doubles))
-    np.testing.assert_allclose(found.project(x), wanted.project(as_doubles), rtol=1e-6, atol=1e-6)
+    of_dtype, of_doubles = (seeded(name, n_bits=7).fit(rows, data[1]) for rows in (x, as_doubles))
+    np.testing.assert_allclose(
+        of_dtype.project(x), of_doubles.project(as_doubles), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_a_mapped_file_is_as_good_as_memory(fitted, data, tmp_path):
@@ -199,7 +201,7 @@ def test_a_column_of_labels_is_refused_or_ignored(name, data):
 
 
 def test_its_class_can_be_imported_by_name(name):
-    hasher = made(name)
+    hasher = create(name)
     assert getattr(methods, type(hasher).__name__) is type(hasher)
 
 

@@ -67,8 +67,8 @@ def test_packing_is_that_of_numpy(n_bits):
     logits = np.random.default_rng(0).standard_normal((30, n_bits)).astype(np.float32)
     logits[0] = 0
     module = onnx.PackedCodes(torch.nn.Identity(), n_bits)
-    found = module(torch.from_numpy(logits))[1].numpy()
-    assert np.array_equal(found, np.packbits(logits > 0, axis=1))
+    packed = module(torch.from_numpy(logits))[1].numpy()
+    assert np.array_equal(packed, np.packbits(logits > 0, axis=1))
 
 
 def test_rows_on_a_hyperplane_get_the_same_bit(tmp_path):

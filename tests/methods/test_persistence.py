@@ -84,11 +84,11 @@ def test_the_folder_holds_two_files_and_the_record_says_what_they_are(folder):
 
 def test_arrays_that_are_not_contiguous_or_of_other_bytes_are_stored_by_value(tmp_path):
     hasher = fitted()
-    wanted = hasher.project(ROWS)
+    logits = hasher.project(ROWS)
     hasher.planes_ = np.asfortranarray(hasher.planes_)
     hasher.mean_ = np.repeat(hasher.mean_, 2).astype(">f8")[::2]
     hasher.save(tmp_path / "model")
-    assert np.array_equal(rankbits.load(tmp_path / "model").project(ROWS), wanted)
+    assert np.array_equal(rankbits.load(tmp_path / "model").project(ROWS), logits)
 
 
 def test_names_of_features_come_back(tmp_path):
@@ -133,9 +133,9 @@ def test_parameters_that_json_cannot_hold_are_refused(tmp_path, value, reason):
 def test_parameters_keep_their_kind():
     value = {"a": (1, (2.5, None)), "b": [True, "x"], "c": {"d": ()}, "e": np.int8(3)}
     text = json.dumps(to_json("params", value))
-    found = from_json(json.loads(text))
-    assert found == value
-    assert type(found["a"]) is type(found["a"][1]) is tuple
+    restored = from_json(json.loads(text))
+    assert restored == value
+    assert type(restored["a"]) is type(restored["a"][1]) is tuple
     for wrapper in ("__tuple__", "__float__"):
         with pytest.raises(InputError, match="must be None, a bool"):
             to_json("params", {wrapper: [1]})
@@ -364,8 +364,8 @@ def test_a_kill_at_any_moment_leaves_one_model_or_the_other(folder):
         with saver(folder) as process:
             time.sleep(dice.uniform(0, 0.05))
             process.send_signal(signal.SIGKILL)
-        found = rankbits.load(folder).project(ROWS)
-        assert any(np.array_equal(found, one) for one in known)
+        logits = rankbits.load(folder).project(ROWS)
+        assert any(np.array_equal(logits, one) for one in known)
     fitted(seed=1).save(folder)
     assert np.array_equal(rankbits.load(folder).project(ROWS), known[1])
     assert os.listdir(folder.parent) == ["model"]
@@ -402,8 +402,8 @@ while was_killed:
             models[k].save(folder)
             os._exit(0)
         was_killed = os.wait()[1] != 0
-        found = rankbits.load(folder).project(rows)
-        assert any(np.array_equal(found, one) for one in known), n
+        logits = rankbits.load(folder).project(rows)
+        assert any(np.array_equal(logits, one) for one in known), n
     models[0].save(folder)
     assert os.listdir(os.path.dirname(folder)) == ["model"], n
     n += 1
@@ -431,6 +431,6 @@ def test_a_reader_sees_a_whole_model_while_it_is_replaced_again_and_again(folder
     known = [fitted(seed=k).project(ROWS) for k in range(2)]
     with saver(folder) as process:
         for _ in range(300):
-            found = rankbits.load(folder).project(ROWS)
-            assert any(np.array_equal(found, one) for one in known)
+            logits = rankbits.load(folder).project(ROWS)
+            assert any(np.array_equal(logits, one) for one in known)
         process.send_signal(signal.SIGKILL)

@@ -98,10 +98,10 @@ def test_a_method_comes_with_its_parameters():
     assert itq.get_params() == {"n_bits": 48, "n_iter": 7, "random_state": 3}
 
 
-@pytest.mark.parametrize(("asked", "near"), [("talr-app", "talr-ap"), ("itg", "itq")])
-def test_an_unknown_name_is_answered_with_the_nearest(asked, near):
-    with pytest.raises(InputError, match=f"got '{asked}'; did you mean '{near}'"):
-        methods.get(asked)
+@pytest.mark.parametrize(("name", "near"), [("talr-app", "talr-ap"), ("itg", "itq")])
+def test_an_unknown_name_is_answered_with_the_nearest(name, near):
+    with pytest.raises(InputError, match=f"got '{name}'; did you mean '{near}'"):
+        methods.get(name)
 
 
 def test_an_unknown_parameter_is_answered_with_the_known_ones():

@@ -16,7 +16,7 @@ DATA = digits()
 X, Y = DATA.database_x[:600], DATA.database_y[:600]
 
 
-def made(**params):
+def create_lwh(**params):
     return methods.get("lwh", **{"random_state": 0, "n_queries": 100, **params})
 
 
@@ -48,7 +48,7 @@ def test_no_ranking_of_any_query_needs_more_slack_than_was_found(loss, rng):
 @pytest.mark.parametrize("n_bits", [1, 4, 16, 48])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_learning_ends_within_50_cuts_at_epsilon_a_hundredth(loss, n_bits, seed):
-    hasher = made(n_bits=n_bits, loss=loss, random_state=seed, n_queries=300).fit(X, Y)
+    hasher = create_lwh(n_bits=n_bits, loss=loss, random_state=seed, n_queries=300).fit(X, Y)
     last = hasher.history_[-1]
     assert hasher.report_["converged"]
     assert last["violation"] <= last["slack"] + 0.01
@@ -56,7 +56,7 @@ def test_learning_ends_within_50_cuts_at_epsilon_a_hundredth(loss, n_bits, seed)
 
 
 def test_the_record_of_turns_adds_up():
-    hasher = made(n_bits=8, rotation=None).fit(X, Y)
+    hasher = create_lwh(n_bits=8, rotation=None).fit(X, Y)
     for place, turn in enumerate(hasher.history_):
         assert turn["cuts"] == place
         assert turn["objective"] == pytest.approx(turn["norm"] + max(turn["violation"], 0))
@@ -66,7 +66,7 @@ def test_the_record_of_turns_adds_up():
 
 
 def test_the_best_planes_are_kept_where_later_turns_are_worse():
-    hasher = made(n_bits=8, rotation=None, learning_rate=20.0, max_cuts=9).fit(X, Y)
+    hasher = create_lwh(n_bits=8, rotation=None, learning_rate=20.0, max_cuts=9).fit(X, Y)
     objectives = [turn["objective"] for turn in hasher.history_]
     best = int(np.argmin(objectives))
     assert 0 < best < 9
@@ -76,7 +76,7 @@ def test_the_best_planes_are_kept_where_later_turns_are_worse():
 
 
 def test_too_few_cuts_end_learning_and_the_report_says_so():
-    hasher = made(n_bits=8, max_cuts=2).fit(X, Y)
+    hasher = create_lwh(n_bits=8, max_cuts=2).fit(X, Y)
     assert hasher.report_["cuts"] == 2
     assert not hasher.report_["converged"]
 
@@ -110,7 +110,7 @@ def test_the_slack_of_a_working_set_is_that_of_its_worst_cut(rng):
 
 
 def test_turned_planes_score_every_pair_as_before_and_lie_nearer_to_their_signs():
-    plain, turned = (made(n_bits=16, rotation=way).fit(X, Y) for way in (None, "itq"))
+    plain, turned = (create_lwh(n_bits=16, rotation=way).fit(X, Y) for way in (None, "itq"))
     scores = [hasher.project(X) @ hasher.project(X).T for hasher in (plain, turned)]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-8 * np.abs(scores[0]).max())
     lengths = [np.abs(hasher.project(X)).sum() for hasher in (plain, turned)]
@@ -120,7 +120,7 @@ def test_turned_planes_score_every_pair_as_before_and_lie_nearer_to_their_signs(
 
 @pytest.mark.parametrize("n_bits", [8, 32])
 def test_it_ranks_held_out_digits_better_than_methods_without_labels(n_bits):
-    ours = held_out_ap(made(n_bits=n_bits, n_queries=300).fit(X, Y))
+    ours = held_out_ap(create_lwh(n_bits=n_bits, n_queries=300).fit(X, Y))
     for name in ("lsh", "pcah", "itq", "sign"):
         other = methods.get(name, n_bits=n_bits)
         if name != "sign":
@@ -129,28 +129,30 @@ def test_it_ranks_held_out_digits_better_than_methods_without_labels(n_bits):
 
 
 def test_codes_do_not_depend_on_the_scale_and_place_of_the_rows():
-    one, other = (made(n_bits=12).fit(x, Y).transform(x) for x in (X, X / 1024 + 8.0))
+    one, other = (create_lwh(n_bits=12).fit(x, Y).transform(x) for x in (X, X / 1024 + 8.0))
     assert np.mean(np.unpackbits(one ^ other)) < 0.01
 
 
 def test_classes_tags_and_levels_that_say_the_same_learn_the_same():
     same = Y[:, None] == Y
-    wanted = made(n_bits=6).fit(X, Y)
+    expected = create_lwh(n_bits=6).fit(X, Y)
     for y in (np.eye(10, dtype=int)[Y], affinity.levels(same * 1), affinity.levels(same * 3)):
-        assert np.array_equal(made(n_bits=6).fit(X, y).planes_, wanted.planes_)
+        assert np.array_equal(create_lwh(n_bits=6).fit(X, y).planes_, expected.planes_)
     names = np.array([f"digit {label}" for label in Y])
-    assert np.array_equal(made(n_bits=6).fit(X, names).planes_, wanted.planes_)
+    assert np.array_equal(create_lwh(n_bits=6).fit(X, names).planes_, expected.planes_)
 
 
 def test_graded_levels_count_as_relevant_above_0():
     same, odd = Y[:, None] == Y, (Y % 2)[:, None] == Y % 2
-    graded, flat = (made(n_bits=6).fit(X, affinity.levels(y)) for y in (same * 1 + odd, odd * 1))
+    graded, flat = (
+        create_lwh(n_bits=6).fit(X, affinity.levels(y)) for y in (same * 1 + odd, odd * 1)
+    )
     assert np.array_equal(graded.planes_, flat.planes_)
 
 
 def test_without_y_it_says_what_it_takes():
     with pytest.raises(InputError, match=r"^y must be class labels, .* the target y is None; rsh"):
-        made().fit(X)
+        create_lwh().fit(X)
 
 
 def test_queries_are_rows_with_relevant_and_irrelevant_others():
@@ -172,7 +174,7 @@ def test_y_that_gives_no_list_two_kinds_is_refused():
     levels = np.zeros((5, 5), int)
     levels[0] = 1
     with pytest.raises(InputError, match="y must give some row both relevant and irrel"):
-        made().fit(X[:5], affinity.levels(levels))
+        create_lwh().fit(X[:5], affinity.levels(levels))
 
 
 @pytest.mark.parametrize(
@@ -195,24 +197,24 @@ def test_y_that_gives_no_list_two_kinds_is_refused():
 )
 def test_parameters_that_make_no_sense_are_refused(params, message):
     with pytest.raises(InputError, match=message):
-        made(**params).fit(X, Y)
+        create_lwh(**params).fit(X, Y)
 
 
 def test_rows_that_are_all_equal_are_refused():
     with pytest.raises(InputError, match="X must vary, but all its rows are equal"):
-        made().fit(np.ones((6, 3)), [0, 0, 1, 1, 2, 2])
+        create_lwh().fit(np.ones((6, 3)), [0, 0, 1, 1, 2, 2])
 
 
 def test_more_features_than_rows_leave_the_planes_in_the_span_of_the_rows(rng):
     x = rng.standard_normal((20, 90))
-    hasher = made(n_bits=5).fit(x, np.arange(20) % 4)
+    hasher = create_lwh(n_bits=5).fit(x, np.arange(20) % 4)
     _, _, right = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     inside = right[:19].T @ (right[:19] @ hasher.planes_)
     np.testing.assert_allclose(hasher.planes_, inside, atol=1e-9 * np.abs(inside).max())
 
 
 def test_features_that_never_vary_are_never_looked_at():
-    hasher = made(n_bits=8).fit(X, Y)
+    hasher = create_lwh(n_bits=8).fit(X, Y)
     is_constant = X.std(axis=0) == 0
     assert is_constant.any()
     np.testing.assert_allclose(hasher.planes_[is_constant], 0, atol=1e-9)
@@ -231,7 +233,7 @@ def test_the_kernel_tells_rings_apart_that_hyperplanes_cannot():
     relevant = affinity.classes(y[200:], y[:200])
 
     def score(**params):
-        hasher = made(n_bits=8, **params).fit(x[:200], y[:200])
+        hasher = create_lwh(n_bits=8, **params).fit(x[:200], y[:200])
         return evaluate(hasher.encode(x[200:]), hasher.encode(x[:200]), relevant).mean["AP"]
 
     assert score(kernel="rbf", n_anchors=60) > 0.95
@@ -240,7 +242,7 @@ def test_the_kernel_tells_rings_apart_that_hyperplanes_cannot():
 
 def test_a_kernel_method_is_saved_and_exported_with_its_anchors(tmp_path):
     x, y = rings()
-    hasher = made(n_bits=9, kernel="rbf", n_anchors=40).fit(x, y)
+    hasher = create_lwh(n_bits=9, kernel="rbf", n_anchors=40).fit(x, y)
     hasher.save(tmp_path / "model")
     again = rankbits.load(tmp_path / "model")
     assert np.array_equal(again.project(x), hasher.project(x))
@@ -252,9 +254,9 @@ def test_a_kernel_method_is_saved_and_exported_with_its_anchors(tmp_path):
 
 def test_a_file_that_holds_something_else_is_refused():
     x, y = rings()
-    hasher = made(n_bits=3, kernel="rbf", n_anchors=20).fit(x, y)
+    hasher = create_lwh(n_bits=3, kernel="rbf", n_anchors=20).fit(x, y)
     arrays, facts = hasher._state()
-    plain = made().fit(X, Y)
+    plain = create_lwh().fit(X, Y)
     with pytest.raises(FileFormatError, match="the model's gamma must be finite float64"):
         hasher._restore(arrays, {**facts, "gamma": "wide"})
     with pytest.raises(FileFormatError, match="the model must hold the arrays mean, planes"):

@@ -21,7 +21,7 @@ def lists_of(relevant):
 def short_lists(scores, max_size):
     """Scores and relevance of a list with both kinds of items."""
     items = st.lists(st.tuples(scores, st.booleans()), min_size=2, max_size=max_size)
-    return items.filter(lambda found: len({relevant for _, relevant in found}) == 2)
+    return items.filter(lambda pairs: len({relevant for _, relevant in pairs}) == 2)
 
 
 def ranking_of(weights, scores, relevant):
@@ -44,8 +44,8 @@ def test_no_ranking_of_a_short_list_violates_more(loss, scores):
     @example([(0.0, True)] * 3 + [(0.0, False)] * 3)
     def check(items):
         values, relevant = map(list, zip(*items, strict=True))
-        found = most_violated(np.array([values]), lists_of(relevant), loss)
-        violation = found.losses[0] - found.weights[0] @ np.array(values)
+        violated = most_violated(np.array([values]), lists_of(relevant), loss)
+        violation = violated.losses[0] - violated.weights[0] @ np.array(values)
         assert violation == pytest.approx(largest_violation(values, relevant, loss), abs=1e-12)
 
     check()
@@ -58,8 +58,8 @@ def test_no_ranking_of_7_items_violates_more(loss, n_relevant, scale):
     rng = np.random.default_rng(n_relevant)
     relevant = rng.permutation(np.arange(7) < n_relevant)
     values = scale * rng.integers(-3, 4, 7)
-    found = most_violated(values[None], lists_of(relevant), loss)
-    violation = found.losses[0] - found.weights[0] @ values
+    violated = most_violated(values[None], lists_of(relevant), loss)
+    violation = violated.losses[0] - violated.weights[0] @ values
     assert violation == pytest.approx(largest_violation(values, relevant, loss), abs=1e-12)
 
 
@@ -68,15 +68,15 @@ def test_no_ranking_of_7_items_violates_more(loss, n_relevant, scale):
 @given(items=short_lists(TIED, max_size=6), seed=st.integers(0, 99))
 def test_weights_and_loss_are_those_of_one_ranking(loss, items, seed):
     values, relevant = map(list, zip(*items, strict=True))
-    found = most_violated(np.array([values]), lists_of(relevant), loss)
-    ranking = ranking_of(found.weights[0], values, relevant)
-    assert found.losses[0] == pytest.approx(ranking_loss(ranking, relevant, loss), abs=1e-12)
+    violated = most_violated(np.array([values]), lists_of(relevant), loss)
+    ranking = ranking_of(violated.weights[0], values, relevant)
+    assert violated.losses[0] == pytest.approx(ranking_loss(ranking, relevant, loss), abs=1e-12)
     rng = np.random.default_rng(seed)
     query, rows = rng.standard_normal(3), rng.standard_normal((len(values), 3))
-    wanted = feature(query, rows, ideal(relevant), relevant) - feature(
+    expected = feature(query, rows, ideal(relevant), relevant) - feature(
         query, rows, ranking, relevant
     )
-    np.testing.assert_allclose(np.outer(query, found.weights[0] @ rows), wanted, atol=1e-12)
+    np.testing.assert_allclose(np.outer(query, violated.weights[0] @ rows), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -125,6 +125,8 @@ def test_long_lists_agree_with_a_dynamic_program(loss, n_relevant, rng):
     for scale in (0.02, 0.2, 1.0):
         scores = scale * rng.standard_normal(200)
         relevant = rng.permutation(np.arange(200) < n_relevant)
-        found = most_violated(scores[None], lists_of(relevant), loss)
-        wanted = slots_by_dynamic_program(scores, relevant, loss)
-        assert found.losses[0] - found.weights[0] @ scores == pytest.approx(wanted, abs=1e-11)
+        violated = most_violated(scores[None], lists_of(relevant), loss)
+        expected = slots_by_dynamic_program(scores, relevant, loss)
+        assert violated.losses[0] - violated.weights[0] @ scores == pytest.approx(
+            expected, abs=1e-11
+        )

@@ -15,8 +15,8 @@ from rankbits.methods.shallow.rsh_alm import _Lagrangian, maximize_by_alm
 
 @pytest.fixture(scope="module")
 def digits():
-    found = load_digits()
-    return found.data[:400], found.target[:400]
+    data = load_digits()
+    return data.data[:400], data.target[:400]
 
 
 def fitted(data, **params):
@@ -51,8 +51,8 @@ def test_the_objective_is_the_mean_margin_of_the_triplets_whatever_the_rotation(
         rotation=rotation,
     )
     np.testing.assert_allclose(hasher.planes_.T @ hasher.planes_, np.eye(3), atol=1e-10)
-    found = margins_by_triplets(rows, levels, hasher.planes_)
-    assert hasher.history_[-1]["objective"] == pytest.approx(found, rel=1e-3)
+    margin = margins_by_triplets(rows, levels, hasher.planes_)
+    assert hasher.history_[-1]["objective"] == pytest.approx(margin, rel=1e-3)
 
 
 def test_no_other_directions_have_a_larger_margin(rng):
@@ -104,11 +104,11 @@ def test_of_one_bit_the_multiplier_alone_keeps_the_length():
 
 
 def test_alm_reaches_the_optimum_on_lists_of_digits(digits):
-    best, found = (fitted(digits, n_bits=12, solver=solver) for solver in ("eigh", "alm"))
+    best, reached = (fitted(digits, n_bits=12, solver=solver) for solver in ("eigh", "alm"))
     assert [row["round"] for row in best.history_] == [0]
-    assert len(found.history_) > 1
-    wanted = best.history_[0]["objective"]
-    assert found.history_[-1]["objective"] == pytest.approx(wanted, rel=1e-3)
+    assert len(reached.history_) > 1
+    optimum = best.history_[0]["objective"]
+    assert reached.history_[-1]["objective"] == pytest.approx(optimum, rel=1e-3)
 
 
 def test_the_gradient_of_the_lagrangian_is_that_of_finite_differences(rng):
@@ -142,8 +142,8 @@ def test_labels_tags_and_their_affinities_teach_the_same(digits):
 def test_shared_tags_are_counted(rng):
     rows, tags = rng.standard_normal((40, 5)), rng.integers(0, 2, (40, 4))
     counted = affinity.levels(tags @ tags.T)
-    found, wanted = (fitted((rows, y), n_bits=3).planes_ for y in (tags, counted))
-    assert np.array_equal(found, wanted)
+    from_tags, from_levels = (fitted((rows, y), n_bits=3).planes_ for y in (tags, counted))
+    assert np.array_equal(from_tags, from_levels)
 
 
 def test_without_y_lists_follow_the_distances(rng):

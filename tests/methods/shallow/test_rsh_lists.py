@@ -25,13 +25,13 @@ def lists(draw):
 def test_the_rank_form_of_b_is_the_triplet_sum(case):
     levels, rows, queries, own, _ = case
     tensor = oracle.triplet_tensor(levels)
-    found, n_triplets = ranking_matrix(rows, queries, levels)
-    wanted = oracle.ranking_matrix(rows, queries, tensor)
-    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    matrix, n_triplets = ranking_matrix(rows, queries, levels)
+    expected = oracle.ranking_matrix(rows, queries, tensor)
+    np.testing.assert_allclose(matrix, expected, atol=1e-10)
     assert n_triplets == (tensor == 1).sum()
-    found, n_triplets = ranking_matrix(rows, queries, levels, own)
+    matrix, n_triplets = ranking_matrix(rows, queries, levels, own)
     alone = oracle.without_own(tensor, own)
-    np.testing.assert_allclose(found, oracle.ranking_matrix(rows, queries, alone), atol=1e-10)
+    np.testing.assert_allclose(matrix, oracle.ranking_matrix(rows, queries, alone), atol=1e-10)
     assert n_triplets == (alone == 1).sum()
 
 
@@ -39,10 +39,10 @@ def test_the_rank_form_of_b_is_the_triplet_sum(case):
 def test_weighted_triplets_are_summed_alike(case):
     levels, rows, queries, _, rng = case
     lead = rng.uniform(0, 4, levels.shape)
-    wanted = oracle.weighted(oracle.triplet_tensor(levels), lead)
-    found, n_triplets = ranking_matrix(rows, queries, levels, None, lead)
-    assert n_triplets == pytest.approx(wanted[wanted > 0].sum())
-    np.testing.assert_allclose(found, oracle.ranking_matrix(rows, queries, wanted), atol=1e-9)
+    expected = oracle.weighted(oracle.triplet_tensor(levels), lead)
+    matrix, n_triplets = ranking_matrix(rows, queries, levels, None, lead)
+    assert n_triplets == pytest.approx(expected[expected > 0].sum())
+    np.testing.assert_allclose(matrix, oracle.ranking_matrix(rows, queries, expected), atol=1e-9)
 
 
 def test_a_list_of_ranks_weighs_each_item_by_its_place():
@@ -70,10 +70,10 @@ def test_an_item_that_earlier_tables_have_far_away_weighs_more():
 def test_queries_are_rows_with_an_order_to_keep_each_drawn_once():
     judged = affinity.judgements([(3, 1, 2), (5, 2, 1), (8, 8, 4), (9, 0, 1)], 10, 10)
     supervision = supervise(np.eye(10), judged)
-    for wanted in (2, 10):
-        blocks = list(draw_lists(supervision, wanted, np.random.RandomState(0)))
+    for n_queries in (2, 10):
+        blocks = list(draw_lists(supervision, n_queries, np.random.RandomState(0)))
         queries = np.concatenate([rows for rows, _ in blocks])
-        assert len(set(queries)) == len(queries) == min(wanted, 3)
+        assert len(set(queries)) == len(queries) == min(n_queries, 3)
         assert set(queries) <= {3, 5, 9}  # 8 ranks nothing but itself
         for rows, levels in blocks:
             assert np.array_equal(levels, supervision.levels(rows, np.arange(10)))
