@@ -25,7 +25,7 @@ from rankbits.methods.shallow.rsh_lists import mean_margins
 from rankbits.methods.supervision import Supervision, supervise
 
 _SOLVERS, _ROTATIONS = ("eigh", "alm"), ("itq", "random")
-_ROUND = {"table", "round", "objective", "violation", "steps", "rho"}  # what a round records
+_ROUND = ("table", "round", "objective", "violation", "steps", "rho")  # what a round records
 
 
 class RSH(KernelHasher):
@@ -193,7 +193,9 @@ class RSH(KernelHasher):
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         super()._restore(arrays, facts)
-        if not all(isinstance(entry, dict) and set(entry) == _ROUND for entry in self.history_):
+        if not all(
+            isinstance(entry, dict) and set(entry) == set(_ROUND) for entry in self.history_
+        ):
             raise FileFormatError(
                 f"the model's facts must be history, a list of rounds with {', '.join(_ROUND)}"
             )
