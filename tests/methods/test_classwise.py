@@ -7,9 +7,9 @@ import torch
 import rankbits
 from rankbits import affinity, methods
 from rankbits.errors import InputError
-from rankbits.methods._deep import recipes
-from rankbits.methods._deep.batches import Batch
 from rankbits.methods._supervision import supervise
+from rankbits.methods.training import recipes
+from rankbits.methods.training.batches import Batch
 
 NAMES = ("csq", "orthohash", "dpn", "greedyhash")
 AIMED = NAMES[:3]  # at centres
@@ -47,7 +47,7 @@ def test_codes_read_a_posterior_whose_labels_are_drawn(name):
     y = np.arange(600) % 3
     x = (RNG.normal(size=(3, 6)) * 2)[y] + RNG.normal(size=(600, 6))
     hasher = methods.get(name, n_bits=9, epochs=2, n_threads=1, random_state=0).fit(x, y)
-    assert hasher.report_["encoder"]["n_members"] == 3
+    assert hasher.report_["encoder"]["posterior"] == 3
     assert mean_ap(hasher, x, affinity.classes(y, y)) > 0.9
 
 
@@ -83,7 +83,7 @@ def test_y_without_classes_or_tags_is_refused_with_what_is_taken(name, y):
 
 @every_name
 def test_a_batch_without_labels_costs_nothing_and_has_a_path_back(name):
-    loss = made(name)._loss(supervise(X, TAGS))
+    loss = made(name)._build_loss(supervise(X, TAGS))
     for logits in (torch.randn(3, 8), torch.zeros(3, 8)):
         logits.requires_grad_()
         batch = Batch(np.arange(3), torch.zeros(3, 3), 1.0, tags=torch.zeros(3, 5).byte())
@@ -97,7 +97,7 @@ def test_a_batch_without_labels_costs_nothing_and_has_a_path_back(name):
 
 @every_name
 def test_huge_and_zero_logits_cost_a_finite_amount(name):
-    loss = made(name)._loss(supervise(X, Y))
+    loss = made(name)._build_loss(supervise(X, Y))
     batch = Batch(np.arange(4), torch.zeros(4, 4), 16.0, classes=torch.arange(4))
     for size in (1e4, 0.0):
         logits = (size * torch.ones(4, 8)).requires_grad_()
@@ -110,14 +110,14 @@ def test_huge_and_zero_logits_cost_a_finite_amount(name):
 @every_name
 def test_making_a_loss_leaves_the_callers_generators_alone(name):
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    made(name)._loss(supervise(X, Y))
+    made(name)._build_loss(supervise(X, Y))
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.random.get_state()[1].tolist() == numpy_state  # noqa: NPY002
 
 
 @every_name
 def test_two_losses_of_the_same_settings_are_the_same(name):
-    one, other = (made(name)._loss(supervise(X, Y)).state_dict() for _ in range(2))
+    one, other = (made(name)._build_loss(supervise(X, Y)).state_dict() for _ in range(2))
     assert one.keys() == other.keys()
     assert len(one) == 2
     assert all(torch.equal(one[key], other[key]) for key in one)
@@ -156,10 +156,10 @@ def test_a_stopped_run_is_resumed_with_the_same_loss_and_ends_alike(name, tmp_pa
 
 @every_name
 def test_the_parameters_of_the_loss_are_reported_and_tell_runs_apart(name, tmp_path):
-    parameter = {"csq": "quantisation", "greedyhash": "penalty"}.get(name, "margin")
+    parameter = {"csq": "quantization", "greedyhash": "penalty"}.get(name, "margin")
     first = made(name, checkpoint=tmp_path, **{parameter: 0.25}).fit(X, Y)
     assert first.report_["loss"][parameter] == 0.25
-    with pytest.raises(InputError, match="is of another run"):
+    with pytest.raises(InputError, match="belongs to another training"):
         made(name, checkpoint=tmp_path, **{parameter: 0.5}).fit(X, Y)
     with pytest.raises(InputError, match=f"{parameter} must be a finite number"):
         made(name, **{parameter: -0.5}).fit(X, Y)
@@ -167,10 +167,10 @@ def test_the_parameters_of_the_loss_are_reported_and_tell_runs_apart(name, tmp_p
 
 @pytest.mark.parametrize("name", AIMED)
 def test_another_seed_of_the_centres_is_another_loss(name):
-    one, other = (made(name, centre_seed=seed)._loss(supervise(X, Y)) for seed in (0, 1))
-    assert not one.targets.centres.equal(other.targets.centres)
-    with pytest.raises(InputError, match="centre_seed must be an integer >= 0, got -1"):
-        made(name, centre_seed=-1).fit(X, Y)
+    one, other = (made(name, center_seed=seed)._build_loss(supervise(X, Y)) for seed in (0, 1))
+    assert not one.targets.centers.equal(other.targets.centers)
+    with pytest.raises(InputError, match="center_seed must be an integer >= 0, got -1"):
+        made(name, center_seed=-1).fit(X, Y)
 
 
 @every_name

@@ -6,26 +6,26 @@ import torch
 
 from oracles.centres import central_loss, hamming, majority
 from rankbits import methods
-from rankbits.methods._csq import CentralLoss
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.centres import Targets, centres
+from rankbits.methods.deep.csq import CentralLoss
+from rankbits.methods.deep.hash_centers import HashTargets, build_centers
+from rankbits.methods.training.batches import Batch
 
 LOGITS = torch.from_numpy(np.random.default_rng(3).normal(size=(9, 12)))
-CENTRES = centres(4, 12, 0).tolist()
+CENTRES = build_centers(4, 12, 0).tolist()
 
 
-def loss_of(quantisation):
-    return CentralLoss(Targets(4, 12, 0), quantisation)
+def loss_of(quantization):
+    return CentralLoss(HashTargets(4, 12, 0), quantization)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 3.0])
-@pytest.mark.parametrize("quantisation", [0.0, 0.7])
-def test_the_loss_of_classes_is_that_of_plain_loops(alpha, quantisation):
+@pytest.mark.parametrize("quantization", [0.0, 0.7])
+def test_the_loss_of_classes_is_that_of_plain_loops(alpha, quantization):
     classes = np.arange(9) % 4
     batch = Batch(np.arange(9), torch.zeros(9, 9), alpha, classes=torch.from_numpy(classes))
-    found = loss_of(quantisation)(LOGITS, batch)
+    found = loss_of(quantization)(LOGITS, batch)
     targets = [CENTRES[c] for c in classes]
-    expected = central_loss(LOGITS.tolist(), targets, alpha, quantisation)
+    expected = central_loss(LOGITS.tolist(), targets, alpha, quantization)
     assert float(found) == pytest.approx(expected, abs=1e-12)
 
 
@@ -57,6 +57,6 @@ def test_codes_end_at_the_centre_of_their_class():
     rng = np.random.default_rng(2)
     x = (rng.normal(size=(5, 10)) * 4)[y] + rng.normal(size=(300, 10))
     hasher = methods.get("csq", n_bits=16, n_threads=1, random_state=1).fit(x, y)
-    wanted = centres(5, 16, 0)[y]
+    wanted = build_centers(5, 16, 0)[y]
     apart = [hamming(*pair) for pair in zip(hasher.encode(x).bits(), wanted > 0, strict=True)]
     assert np.mean(apart) < 0.2

@@ -8,8 +8,13 @@ import torch
 
 from rankbits import methods, objectives
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.dispersion import KINDS, bit_correlation, penalty, soft_collisions
+from rankbits.methods.deep.dispersion import (
+    KINDS,
+    bit_correlation,
+    dispersion_penalty,
+    soft_collisions,
+)
+from rankbits.methods.training.batches import Batch
 
 RNG = np.random.default_rng(4)
 
@@ -62,7 +67,7 @@ def test_a_constant_bit_is_correlated_with_none():
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_the_values(kind):
     phi = soft(7, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda codes: penalty(kind, codes), phi)
+    assert torch.autograd.gradcheck(lambda codes: dispersion_penalty(kind, codes), phi)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,7 +78,7 @@ def test_descending_spreads_codes_that_crowd(kind):
     before = len(torch.unique(logits > 0, dim=0))
     for _ in range(100):
         optimizer.zero_grad()
-        penalty(kind, torch.tanh(4 * logits)).backward()
+        dispersion_penalty(kind, torch.tanh(4 * logits)).backward()
         optimizer.step()
     assert len(torch.unique(logits > 0, dim=0)) > 1.3 * before
 
@@ -82,7 +87,7 @@ def test_descending_spreads_codes_that_crowd(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_row_or_one_bit_has_a_finite_value_and_a_gradient_path(kind, shape):
     logits = torch.randn(shape, requires_grad=True)
-    value = penalty(kind, torch.tanh(logits))
+    value = dispersion_penalty(kind, torch.tanh(logits))
     value.backward()
     assert torch.isfinite(value.detach())
     assert torch.isfinite(logits.grad).all()
@@ -107,7 +112,7 @@ def value_and_gradient(name, gallery, **params):
     logits = LOGITS.clone().requires_grad_()
     kept = {"gallery": GALLERY, "own": OWN} if gallery else {}
     batch = Batch(np.arange(30), listed(gallery)[0], 2.0, **kept)
-    loss = methods.get(name, n_bits=8, **params)._loss(None)(logits, batch)
+    loss = methods.get(name, n_bits=8, **params)._build_loss(None)(logits, batch)
     loss.backward()
     return loss.detach(), logits.grad
 
@@ -132,7 +137,7 @@ def test_talr_without_dispersion_is_the_objective_bit_for_bit(name, relaxed, gal
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["talr-ap", "talr-ndcg"])
 def test_talr_adds_the_weighted_penalty(name, kind, gallery):
-    extra = penalty(kind, torch.tanh(2.0 * LOGITS), **listed(gallery)[1])
+    extra = dispersion_penalty(kind, torch.tanh(2.0 * LOGITS), **listed(gallery)[1])
     base, _ = value_and_gradient(name, gallery)
     loss, _ = value_and_gradient(name, gallery, dispersion=0.25, dispersion_kind=kind)
     assert extra > 0

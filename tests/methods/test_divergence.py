@@ -8,9 +8,9 @@ import torch
 
 from rankbits import methods
 from rankbits.errors import FitError
-from rankbits.methods._deep.divergence import Watch, require_several_codes
 from rankbits.methods._registry import _METHODS
 from rankbits.methods._supervision import supervise
+from rankbits.methods.training.divergence import DivergenceGuard, require_several_codes
 
 GRADIENT = [name for name, entry in _METHODS.items() if entry.needs_torch]
 
@@ -20,6 +20,17 @@ def blobs():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, 120)
     return (rng.normal(size=(120, 12)) + 2 * np.eye(4, 12)[y]).astype(np.float32), y
+
+
+class Computed(torch.nn.Module):
+    """A module whose outputs a function computes."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
 
 
 def hasher(name, **params):
@@ -69,8 +80,8 @@ def test_one_code_for_all_rows_is_an_error_where_they_should_differ(n_rows):
     history = [{"loss": 0.75}, {"loss": 0.5}]
 
     def check(x, logits_of):
-        watch = Watch("hashnet", learning_rate=0.1)
-        require_several_codes(watch, logits_of, x, supervise(x.numpy(), y), history)
+        guard = DivergenceGuard("hashnet", learning_rate=0.1)
+        require_several_codes(guard, Computed(logits_of), x, supervise(x.numpy(), y), history)
 
     def one_code(rows, n_bits=8):
         return torch.ones(len(rows), n_bits)

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from oracles.centres import hamming, majority, polarisation_loss
 from rankbits import methods
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.centres import Targets, centres
-from rankbits.methods._dpn import PolarisationLoss
+from rankbits.methods.deep.dpn import PolarizationLoss
+from rankbits.methods.deep.hash_centers import HashTargets, build_centers
+from rankbits.methods.training.batches import Batch
 
 LOGITS = torch.from_numpy(np.random.default_rng(3).normal(size=(9, 12)))
-CENTRES = centres(4, 12, 0).tolist()
+CENTRES = build_centers(4, 12, 0).tolist()
 
 
 def loss_of(margin):
-    return PolarisationLoss(Targets(4, 12, 0), margin)
+    return PolarizationLoss(HashTargets(4, 12, 0), margin)
 
 
 @pytest.mark.parametrize("margin", [0.4, 1.0, 3.0])
@@ -54,5 +54,5 @@ def test_logits_of_separable_classes_are_polarised():
     x = (rng.normal(size=(5, 10)) * 4)[y] + rng.normal(size=(300, 10))
     settings = {"dropout": 0.0, "input_dropout": 0.0, "n_threads": 1, "random_state": 1}
     hasher = methods.get("dpn", n_bits=16, margin=1.0, **settings).fit(x, y)
-    sides = hasher.project(x) * centres(5, 16, 0)[y]
+    sides = hasher.project(x) * build_centers(5, 16, 0)[y]
     assert (sides > 0.9).mean() > 0.95

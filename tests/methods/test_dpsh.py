@@ -7,8 +7,8 @@ import torch
 from oracles import pairwise
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._dpsh import DPSHLoss
+from rankbits.methods.deep.dpsh import DPSHLoss
+from rankbits.methods.training.batches import Batch
 
 RNG = np.random.default_rng(13)
 Y = np.arange(240) % 4
@@ -66,7 +66,7 @@ def test_large_logits_neither_overflow_nor_lose_their_gradient():
     assert (logits.grad > 0).all()
 
 
-def test_codes_of_one_have_no_quantisation_error():
+def test_codes_of_one_have_no_quantization_error():
     codes = torch.where(torch.rand(6, 4) > 0.5, 1.0, -1.0)
     batch = batch_of(np.eye(6, dtype=int), alpha=1.0)
     one, other = (DPSHLoss(4.0, eta, False)(codes, batch) for eta in (0.0, 9.0))

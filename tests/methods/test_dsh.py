@@ -7,9 +7,9 @@ import torch
 import rankbits
 from rankbits import affinity, methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._dsh import DispersedLoss, DshLoss
 from rankbits.methods._supervision import supervise
+from rankbits.methods.deep.dsh import DispersedLoss, DshLoss
+from rankbits.methods.training.batches import Batch
 
 NAMES = ("dsh", "dsh-dispersed")
 RNG = np.random.default_rng(12)
@@ -87,7 +87,9 @@ def made(name, **params):
 def test_one_zone_is_equation_20():
     """Of ±1 codes ‖u - v‖₁ is 2 a bit: r1 = k/6 is a twelfth of the bits, r2 = k/3 a sixth."""
     levels, alpha = (LEVELS > 0).astype(int), 1.7
-    found = made("dsh-dispersed", zones=[(1 / 12, 1 / 6)], quantisation=0.3)._loss(supervise(X, Y))
+    found = made("dsh-dispersed", zones=[(1 / 12, 1 / 6)], quantization=0.3)._build_loss(
+        supervise(X, Y)
+    )
     loss = found(torch.from_numpy(LOGITS), batch_of(levels, alpha=alpha))
     codes, k = np.tanh(alpha * LOGITS), N_BITS
 
@@ -105,7 +107,7 @@ def test_two_levels_are_equation_25_and_a_pair_of_one_class_is_in_both_zones():
     coarse = np.array([0, 0, 1, 1])[Y]
     two = affinity.levels((Y[:, None] == Y).astype(int) + (coarse[:, None] == coarse))
     zones = [(1 / 24, 1 / 12), (1 / 12, 1 / 6)]
-    found = made("dsh-dispersed", zones=zones, quantisation=0.0)._loss(supervise(X, two))
+    found = made("dsh-dispersed", zones=zones, quantization=0.0)._build_loss(supervise(X, two))
     loss = found(torch.from_numpy(LOGITS), batch_of(LEVELS))
     codes, k = np.tanh(LOGITS), N_BITS
 
@@ -158,7 +160,7 @@ def test_zones_go_from_the_highest_level_down_and_the_last_serves_all_lower_ones
     levels = affinity.levels(np.array([0, 1, 2, 5])[(Y[:, None] - Y) % 4])
 
     def loss_of(**params):
-        return methods.get("dsh-dispersed", **params)._loss(supervise(X, levels))
+        return methods.get("dsh-dispersed", **params)._build_loss(supervise(X, levels))
 
     assert loss_of().cuts == (5, 1)
     assert loss_of(n_bits=12).zones == ((1 / 16, 1 / 8), (1 / 8, 1 / 4))
@@ -166,7 +168,7 @@ def test_zones_go_from_the_highest_level_down_and_the_last_serves_all_lower_ones
     given = loss_of(zones=[[0, 0.1], [0.1, 0.2], [0.2, 0.5]])
     assert given.cuts == (5, 2, 1)
     assert loss_of(zones=[(0.1, 0.3)]).cuts == (1,)
-    plain = methods.get("dsh-dispersed")._loss(supervise(X, Y))
+    plain = methods.get("dsh-dispersed")._build_loss(supervise(X, Y))
     assert plain.cuts == (1,)
 
 
@@ -208,9 +210,9 @@ def test_classes_read_a_posterior_by_default_and_rows_if_asked():
     x, y = np.tile(X, (3, 1)) + 0.1 * RNG.normal(size=(720, 12)), np.tile(Y, 3)
     few = {"n_bits": 6, "epochs": 1, "n_threads": 1, "random_state": 0}
     for name in NAMES:
-        assert methods.get(name, **few).fit(x, y).report_["encoder"]["n_members"] == 3
+        assert methods.get(name, **few).fit(x, y).report_["encoder"]["posterior"] == 3
         rows = methods.get(name, posterior=0, **few).fit(x, y)
-        assert rows.report_["encoder"]["n_members"] == 0
+        assert rows.report_["encoder"]["posterior"] == 0
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,8 @@ def test_classes_read_a_posterior_by_default_and_rows_if_asked():
         ("dsh", {"margin": 0}, "margin must be a share of the bits, above 0 and at most 1"),
         ("dsh-dispersed", {"margin": 1.5}, "margin must be a share of the bits"),
         ("dsh", {"margin": True}, "margin must be a share of the bits"),
-        ("dsh", {"quantisation": -1}, "quantisation must be a finite number, 0 or more"),
-        ("dsh-dispersed", {"quantisation": float("inf")}, "quantisation must be a finite number"),
+        ("dsh", {"quantization": -1}, "quantization must be a finite number, 0 or more"),
+        ("dsh-dispersed", {"quantization": float("inf")}, "quantization must be a finite number"),
         ("dsh", {"least_level": 2}, "least_level must be an integer from 1 to 1, got 2"),
         ("dsh-dispersed", {"zones": "wide"}, "zones must be 'auto' or a list of 1 to 1 pairs"),
         ("dsh-dispersed", {"zones": []}, "zones must be 'auto' or a list of 1 to 1 pairs"),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from oracles import pairwise
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._dtsh import DTSHLoss
+from rankbits.methods.deep.dtsh import DTSHLoss
+from rankbits.methods.training.batches import Batch
 
 RNG = np.random.default_rng(14)
 Y = np.arange(240) % 4

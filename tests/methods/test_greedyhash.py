@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from oracles.centres import greedy_loss
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._greedyhash import GreedyLoss, straight_through
+from rankbits.methods.deep.greedyhash import GreedyLoss, straight_through
+from rankbits.methods.training.batches import Batch
 
 LOGITS = torch.from_numpy(np.random.default_rng(3).normal(size=(9, 12)))
 CLASSES = np.arange(9) % 4

@@ -7,9 +7,9 @@ import torch
 from oracles import pairwise
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._dpsh import pairs_of
-from rankbits.methods._hashnet import HashNetLoss, balancing
+from rankbits.methods.deep.hashnet import HashNetLoss, balancing_weights
+from rankbits.methods.deep.pairs import find_pairs
+from rankbits.methods.training.batches import Batch
 
 RNG = np.random.default_rng(15)
 Y = np.arange(240) % 4
@@ -64,8 +64,8 @@ def test_a_gallery_is_paired_without_the_row_itself():
 def test_either_kind_of_pairs_weighs_as_much_as_all_pairs():
     levels = np.zeros((30, 30), int)
     levels[:2, 5:8] = 1
-    pairs = pairs_of(torch.zeros(30, 4), batch_of(levels))
-    weights = balancing(pairs).numpy()
+    pairs = find_pairs(torch.zeros(30, 4), batch_of(levels))
+    weights = balancing_weights(pairs).numpy()
     assert weights[levels == 1].sum() == pytest.approx(30 * 29)
     assert weights[levels == 0].sum() == pytest.approx(30 * 29)
     assert not weights.diagonal().any()

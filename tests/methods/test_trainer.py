@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,17 +10,24 @@ import torch
 from torch import nn
 
 from rankbits.errors import FitError, InputError
-from rankbits.methods._deep import encoders
-from rankbits.methods._deep.encoders import Description
-from rankbits.methods._deep.journal import Journal, progress_bar
-from rankbits.methods._deep.optimizers import SGD, AdamW, Leaf
-from rankbits.methods._deep.plan import Plan
-from rankbits.methods._deep.run import Run, encode
-from rankbits.methods._deep.trainer import Task, device_of, threads, train
 from rankbits.methods._supervision import supervise
+from rankbits.methods.training import encoders
+from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.config import common_config
+from rankbits.methods.training.devices import choose_device, limit_threads
+from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.log import TrainingLog, progress_bar
+from rankbits.methods.training.optimizers import SGD, AdamW, TrainedWeight
+from rankbits.methods.training.run import TrainingRun
+from rankbits.methods.training.trainer import TrainingTask, run_training
 from rankbits.objectives import relaxed_ap
 
 N_CLASSES, N_ROWS = 4, 120
+
+
+def config_of(**values):
+    plain = {"batch_size": 256, "learning_rate": 1e-3, "weight_decay": 1e-4, "warm_up": 0.0}
+    return common_config(**{**plain, **values})
 
 
 class Agreement(nn.Module):
@@ -40,7 +48,7 @@ class Agreement(nn.Module):
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    with threads(1):
+    with limit_threads(1):
         yield
 
 
@@ -51,24 +59,28 @@ def blobs():
     return (rng.normal(size=(N_CLASSES, 6)) * 4)[y] + rng.normal(size=(N_ROWS, 6)), y
 
 
-def task_of(blobs, plan, **changes):
+def task_of(blobs, config, **changes):
     x = torch.from_numpy(blobs[0]).float()
-    description = changes.pop("description", Description("mlp", (6,), 8, hidden=(16,), dropout=0.3))
-    shell = encoders.build(description)
-    encoders.learn(shell, x, np.random.default_rng(0))
-    buffers = {k: v for k, v in shell.state_dict().items() if "standardise" in k}
+    architecture = changes.pop(
+        "architecture", Architecture("mlp", (6,), 8, hidden=(16,), dropout=0.3)
+    )
+    shell = encoders.build_encoder(architecture)
+    encoders.learn_scales(shell, x, np.random.default_rng(0))
+    buffers = {k: v for k, v in shell.state_dict().items() if "standardize" in k}
 
-    def make_module():
-        module = encoders.build(description)
+    def build_module():
+        module = encoders.build_encoder(architecture)
         module.load_state_dict(buffers, strict=False)
         return module
 
     changes.setdefault("supervision", supervise(blobs[0], blobs[1]))
-    return Task(make_module, changes.pop("make_loss", Agreement), x, plan=plan, **changes)
+    return TrainingTask(
+        build_module, changes.pop("build_loss", Agreement), x, config=config, **changes
+    )
 
 
 def ap_of(module, blobs):
-    codes = torch.sign(encode(module, torch.from_numpy(blobs[0]).float()))
+    codes = torch.sign(encode_rows(module, torch.from_numpy(blobs[0]).float()))
     y = torch.from_numpy(blobs[1])
     return float(relaxed_ap(codes, y[:, None] == y).mean())
 
@@ -78,58 +90,58 @@ def assert_same(first, second):
         assert torch.equal(tensor, second.state_dict()[name]), name
 
 
-FULL = Plan(
-    n_epochs=6, batch_size=32, learning_rate=0.01, noise=0.1, mixup=0.5, ema=0.9, warm_up=0.1
+FULL = config_of(
+    epochs=6, batch_size=32, learning_rate=0.01, noise=0.1, mixup=0.5, ema=0.9, warm_up=0.1
 )
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "config",
     [
-        Plan(n_epochs=25, batch_size=40, learning_rate=0.01),
-        Plan(n_epochs=25, batch_size=40, learning_rate=0.1, optimizer="sgd", nesterov=True),
-        Plan(n_epochs=60, batch_size=999, learning_rate=0.02, ema=0.9, schedule="one-cycle"),
-        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, batches="balanced", mixup=0.4),
-        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, gallery="memory", alpha_end=2.0),
-        Plan(n_epochs=25, batch_size=40, learning_rate=0.01, batches="anchors", noise=0.2),
+        config_of(epochs=25, batch_size=40, learning_rate=0.01),
+        config_of(epochs=25, batch_size=40, learning_rate=0.1, optimizer="sgd", nesterov=True),
+        config_of(epochs=60, batch_size=999, learning_rate=0.02, ema=0.9, schedule="one-cycle"),
+        config_of(epochs=25, batch_size=40, learning_rate=0.01, batches="balanced", mixup=0.4),
+        config_of(epochs=25, batch_size=40, learning_rate=0.01, gallery="memory", alpha_end=2.0),
+        config_of(epochs=25, batch_size=40, learning_rate=0.01, batches="anchors", noise=0.2),
     ],
 )
-def test_separable_blobs_are_ranked_perfectly(blobs, plan):
-    assert ap_of(task_of(blobs, plan).make_module(), blobs) < 0.9
-    assert ap_of(train(task_of(blobs, plan)).module, blobs) > 0.995
+def test_separable_blobs_are_ranked_perfectly(blobs, config):
+    assert ap_of(task_of(blobs, config).build_module(), blobs) < 0.9
+    assert ap_of(run_training(task_of(blobs, config)).module, blobs) > 0.995
 
 
 def test_the_same_seed_repeats_a_run_bit_for_bit_and_another_does_not(blobs):
     torch.manual_seed(1)
-    first = train(task_of(blobs, FULL))
+    first = run_training(task_of(blobs, FULL))
     torch.manual_seed(2)
-    again = train(task_of(blobs, FULL))
+    again = run_training(task_of(blobs, FULL))
     assert_same(first.module, again.module)
     assert [r["loss"] for r in first.history] == [r["loss"] for r in again.history]
-    other = train(task_of(blobs, Plan(**{**FULL.to_json(), "seed": 1})))
+    other = run_training(task_of(blobs, replace(FULL, seed=1)))
     assert first.history[-1]["loss"] != other.history[-1]["loss"]
 
 
 def test_the_callers_generators_and_threads_are_left_alone(blobs):
-    with threads(2):
-        assert torch.get_num_threads() == 2
-    assert torch.get_num_threads() == 1
-    task = task_of(blobs, Plan(n_epochs=1))
+    with limit_threads(2):
+        assert torch.get_num_limit_threads() == 2
+    assert torch.get_num_limit_threads() == 1
+    task = task_of(blobs, config_of(epochs=1))
     state = torch.get_rng_state()
-    train(task)
+    run_training(task)
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_one_step_of_sgd_moves_each_weight_against_its_gradient_and_only_matrices_decay(blobs):
-    plan = Plan(
-        n_epochs=1, batch_size=N_ROWS, optimizer="sgd", learning_rate=0.5, weight_decay=0.1,
+    config = config_of(
+        epochs=1, batch_size=N_ROWS, optimizer="sgd", learning_rate=0.5, weight_decay=0.1,
         schedule="constant",
     )  # fmt: skip
-    task = task_of(blobs, plan, description=Description("linear", (6,), 8))
+    task = task_of(blobs, config, architecture=Architecture("linear", (6,), 8))
     torch.manual_seed(0)
-    module, loss = task.make_module(), Agreement()
+    module, loss = task.build_module(), Agreement()
     before = {k: p.detach().clone() for k, p in module.named_parameters()}
-    run = Run(module, loss, task.inputs, task.supervision, plan)
+    run = TrainingRun(module, loss, task.inputs, task.supervision, config)
     run.train_epoch(0)
     leaves = {k: p.clone().requires_grad_() for k, p in before.items()}
     logits = torch.func.functional_call(module, leaves, (task.inputs,))
@@ -141,15 +153,17 @@ def test_one_step_of_sgd_moves_each_weight_against_its_gradient_and_only_matrice
     assert loss.scale.item() != 1.0  # the loss's own parameter moved too
 
 
-def test_a_trunk_learns_at_its_own_rate(blobs):
-    plan = Plan(n_epochs=1, optimizer="sgd", learning_rate=0.5, trunk_factor=0.01)
-    trunk = nn.Sequential(nn.Linear(6, 6))
-    module = encoders.build(Description("linear", (6,), 8, trunk="module"), trunk)
-    run = Run(module, Agreement(), torch.from_numpy(blobs[0]).float(), supervise(*blobs), plan)
-    rates = {leaf.name: leaf.rate for leaf in run.optimizer.leaves}
+def test_a_backbone_learns_at_its_own_rate(blobs):
+    config = config_of(epochs=1, optimizer="sgd", learning_rate=0.5, backbone_rate=0.01)
+    backbone = nn.Sequential(nn.Linear(6, 6))
+    module = encoders.build_encoder(Architecture("linear", (6,), 8, backbone="module"), backbone)
+    run = TrainingRun(
+        module, Agreement(), torch.from_numpy(blobs[0]).float(), supervise(*blobs), config
+    )
+    rates = {trained.name: trained.rate for trained in run.optimizer.weights}
     assert len(rates) == 5
     for name, rate in rates.items():
-        assert rate == (0.005 if name.startswith("module.trunk.") else 0.5)
+        assert rate == (0.005 if name.startswith("module.backbone.") else 0.5)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +183,7 @@ def test_optimisers_take_the_steps_of_torchs_own(ours, theirs, rng):
     mine, other = ([nn.Parameter(start.clone()) for start in starts] for _ in range(2))
     rates, decays = (0.1, 0.02), (0.3, 0.0)
     zipped = list(zip(rates, decays, strict=True))
-    optimizer = ours([Leaf(str(i), w, *zipped[i]) for i, w in enumerate(mine)])
+    optimizer = ours([TrainedWeight(str(i), w, *zipped[i]) for i, w in enumerate(mine)])
     reference = theirs(
         [
             {"params": [w], "lr": zipped[i][0], "weight_decay": zipped[i][1]}
@@ -198,8 +212,8 @@ def test_noise_has_the_unit_of_each_feature_and_spares_constant_ones(blobs, rng)
             return super().forward(x)
 
     inputs = torch.from_numpy(x).float()
-    plan = Plan(n_epochs=1, batch_size=N_ROWS, noise=0.5)
-    run = Run(Seeing(7, 8), Agreement(), inputs, supervise(*blobs), plan)
+    config = config_of(epochs=1, batch_size=N_ROWS, noise=0.5)
+    run = TrainingRun(Seeing(7, 8), Agreement(), inputs, supervise(*blobs), config)
     for _ in range(40):
         run.train_epoch(0)
     spread = torch.stack([x - inputs for x in seen]).std((0, 1))
@@ -214,14 +228,14 @@ def test_a_loss_sees_levels_classes_and_a_slope_that_grows(blobs):
             seen.append(batch)
             return super().forward(logits, batch)
 
-    plan = Plan(n_epochs=4, batch_size=30, alpha=0.5, alpha_end=8.0, schedule="constant")
-    outcome = train(task_of(blobs, plan, make_loss=Watching))
+    config = config_of(epochs=4, batch_size=30, alpha=0.5, alpha_end=8.0, schedule="constant")
+    result = run_training(task_of(blobs, config, build_loss=Watching))
     y = blobs[1]
     for number, batch in enumerate(seen):
         assert np.array_equal(batch.levels.numpy() > 0, y[batch.rows][:, None] == y[batch.rows])
         assert batch.classes.tolist() == y[batch.rows].tolist()
         assert batch.alpha == pytest.approx(0.5 * 16 ** (number / 16))
-    assert outcome.history[-1]["alpha"] == seen[-1].alpha
+    assert result.history[-1]["alpha"] == seen[-1].alpha
     assert len(seen) == 16
 
 
@@ -233,7 +247,9 @@ def test_the_memory_holds_what_each_row_was_last_encoded_as(blobs):
             seen.append((batch, logits.detach().clone()))
             return super().forward(logits, batch)
 
-    train(task_of(blobs, Plan(n_epochs=2, batch_size=40, gallery="memory"), make_loss=Watching))
+    run_training(
+        task_of(blobs, config_of(epochs=2, batch_size=40, gallery="memory"), build_loss=Watching)
+    )
     memory = seen[0][0].gallery.clone()
     for batch, logits in seen:
         assert torch.equal(batch.gallery, memory)
@@ -257,60 +273,60 @@ def scores(values):
 
 def test_the_best_epoch_is_kept_and_patience_ends_the_run(blobs):
     score, seen = scores([0.1, 0.05, 0.5, 0.4, 0.5, 0.3, 0.9])
-    plan = Plan(**{**FULL.to_json(), "n_epochs": 20, "patience": 3})
-    outcome = train(task_of(blobs, plan, score=score))
-    assert [record["score"] for record in outcome.history] == [0.1, 0.05, 0.5, 0.4, 0.5, 0.3]
-    assert (outcome.standing.epoch, outcome.standing.score) == (3, 0.5)
-    for name, tensor in outcome.module.state_dict().items():
+    config = replace(FULL, epochs=20, patience=3)
+    result = run_training(task_of(blobs, config, score=score))
+    assert [record["score"] for record in result.history] == [0.1, 0.05, 0.5, 0.4, 0.5, 0.3]
+    assert (result.best.epoch, result.best.score) == (3, 0.5)
+    for name, tensor in result.module.state_dict().items():
         assert torch.equal(tensor, seen[2][name])
 
 
 def test_scores_are_asked_for_every_k_epochs_and_at_the_end(blobs):
     score, _ = scores([1.0, 2.0, 3.0])
-    outcome = train(task_of(blobs, Plan(n_epochs=5, score_every=2), score=score))
-    assert [record["score"] for record in outcome.history] == [None, 1.0, None, 2.0, 3.0]
+    result = run_training(task_of(blobs, config_of(epochs=5, score_every=2), score=score))
+    assert [record["score"] for record in result.history] == [None, 1.0, None, 2.0, 3.0]
 
 
 def test_of_several_restarts_the_best_is_kept(blobs):
     score, seen = scores([0.1, 0.2, 0.7, 0.1, 0.3, 0.6])
-    outcome = train(task_of(blobs, Plan(n_epochs=2, n_restarts=3), score=score))
-    assert outcome.standing.to_json() == {"score": 0.7, "epoch": 1, "restart": 1}
-    assert all(torch.equal(t, seen[2][k]) for k, t in outcome.module.state_dict().items())
-    starts = [record["loss"] for record in outcome.history if record["epoch"] == 1]
+    result = run_training(task_of(blobs, config_of(epochs=2, n_restarts=3), score=score))
+    assert result.best.to_json() == {"score": 0.7, "epoch": 1, "restart": 1}
+    assert all(torch.equal(t, seen[2][k]) for k, t in result.module.state_dict().items())
+    starts = [record["loss"] for record in result.history if record["epoch"] == 1]
     assert len(set(starts)) == 3
 
 
 def test_without_a_score_the_restart_with_the_least_loss_is_kept(blobs):
-    outcome = train(task_of(blobs, Plan(n_epochs=3, n_restarts=4)))
-    last = [record["loss"] for record in outcome.history if record["epoch"] == 3]
-    assert outcome.standing.restart == int(np.argmin(last))
-    assert outcome.standing.score == -min(last)
+    result = run_training(task_of(blobs, config_of(epochs=3, n_restarts=4)))
+    last = [record["loss"] for record in result.history if record["epoch"] == 3]
+    assert result.best.restart == int(np.argmin(last))
+    assert result.best.score == -min(last)
 
 
 def test_the_log_is_the_history_one_json_object_a_line(blobs, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text("left over from another run\n")
-    outcome = train(task_of(blobs, Plan(n_epochs=3), journal=Journal(log)))
-    assert [json.loads(line) for line in log.read_text().splitlines()] == outcome.history
-    assert set(outcome.history[0]) == {
+    result = run_training(task_of(blobs, config_of(epochs=3), log=TrainingLog(log)))
+    assert [json.loads(line) for line in log.read_text().splitlines()] == result.history
+    assert set(result.history[0]) == {
         "restart", "epoch", "loss", "learning_rate", "alpha", "score", "seconds"
     }  # fmt: skip
 
 
 def test_a_log_that_cannot_be_written_warns_once_and_training_goes_on(blobs, tmp_path):
-    journal = Journal(tmp_path / "log.jsonl")
-    journal.start([])
-    journal.path = type(tmp_path)("/dev/full")
+    log = TrainingLog(tmp_path / "log.jsonl")
+    log.start([])
+    log.path = type(tmp_path)("/dev/full")
     with pytest.warns(RuntimeWarning, match="log /dev/full cannot be written .*goes on") as told:
-        journal.write({"loss": 1.0})
-    journal.write({"loss": 2.0})
+        log.write({"loss": 1.0})
+    log.write({"loss": 2.0})
     assert len(told) == 1
 
 
 @pytest.mark.parametrize(("wanted", "shown"), [(False, False), ("auto", False), (True, True)])
 def test_progress_goes_to_standard_error_when_asked(blobs, capsys, wanted, shown):
     with progress_bar(wanted, 2) as progress:
-        train(task_of(blobs, Plan(n_epochs=2), progress=progress))
+        run_training(task_of(blobs, config_of(epochs=2), progress=progress))
     out, err = capsys.readouterr()
     assert out == ""
     assert ("2/2" in err) == shown
@@ -326,33 +342,32 @@ class Diverging(nn.Module):
     [
         ({"score": lambda module: "good"}, "scoring must return a number, got str 'good'"),
         ({"score": lambda module: math.nan}, "scoring must return a finite number"),
-        ({"plan": Plan(mixup=0.5, mix_across=True)}, "mix_across must be False"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_a_sentence(blobs, changes, says):
-    changes = {"plan": Plan(n_epochs=1), **changes}
+    changes = {"config": config_of(epochs=1), **changes}
     with pytest.raises(InputError, match=says):
-        train(task_of(blobs, **changes))
+        run_training(task_of(blobs, **changes))
 
 
 def test_a_loss_that_is_not_finite_at_once_is_not_blamed_on_the_learning_rate(blobs):
     with pytest.raises(
         FitError, match=r"diverged at step 1: the loss of the method is .*inf before"
     ):
-        train(task_of(blobs, Plan(n_epochs=1), make_loss=Diverging))
+        run_training(task_of(blobs, config_of(epochs=1), build_loss=Diverging))
 
 
-@pytest.mark.parametrize("plan", [Plan(batches="balanced"), Plan(mixup=0.3)])
-def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, plan):
+@pytest.mark.parametrize("config", [config_of(batches="balanced"), config_of(mixup=0.3)])
+def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, config):
     unlabelled = supervise(blobs[0], None)
     with pytest.raises(InputError, match="needs class labels as y, got y as distances"):
-        train(task_of(blobs, plan, supervision=unlabelled))
+        run_training(task_of(blobs, config, supervision=unlabelled))
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"n_epochs": 0}, "n_epochs must be an integer >= 1, got 0"),
+        ({"epochs": 0}, "epochs must be an integer >= 1, got 0"),
         ({"batch_size": 1}, "batch_size must be an integer >= 2"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0, got 0"),
         ({"learning_rate": math.nan}, "learning_rate must be"),
@@ -366,17 +381,17 @@ def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, plan):
         ({"gallery": "all"}, "gallery must be one of batch, memory"),
     ],
 )
-def test_a_plan_checks_its_numbers(changes, says):
+def test_a_configuration_checks_its_values(changes, says):
     with pytest.raises(InputError, match=says):
-        Plan(**changes)
+        config_of(**changes)
 
 
 def test_a_device_that_is_not_there_is_refused():
-    assert device_of("cpu").type == "cpu"
-    assert device_of("auto").type in ("cpu", "cuda", "mps")
-    with pytest.raises(InputError, match="device must be one of"):
-        device_of("gpu")
+    assert choose_device("cpu").type == "cpu"
+    assert choose_device("auto").type in ("cpu", "cuda", "mps")
     for name, there in (("cuda", torch.cuda.is_available()), ("mps", False)):
         if not there and not (name == "mps" and torch.backends.mps.is_available()):
-            with pytest.raises(InputError, match=f"{name} is not; use device='auto'"):
-                device_of(name)
+            with pytest.raises(
+                InputError, match=f"device '{name}' is not available on this machine"
+            ):
+                choose_device(name)

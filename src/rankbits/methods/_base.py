@@ -15,21 +15,17 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankbits import _check
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.errors import InputError
+from rankbits.methods._estimator import Estimator
 
 _BLOCK_CELLS = 1 << 20
 
 
-class BaseHasher(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class BaseHasher(Estimator):
     """An encoder of rows into binary codes, by scikit-learn's contract.
 
     A method implements `fit`, `_logits`, and for saving and export `_state`, `_restore` and
@@ -153,7 +149,11 @@ class BaseHasher(
 
     def _saved_params(self) -> dict[str, Any]:
         """The parameters that a file keeps; those left out come back as their defaults."""
-        params: dict[str, Any] = self.get_params(deep=False)
+        return self.get_params(deep=False)
+
+    @classmethod
+    def _rename_params(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Parameters out of a file under their present names, where they had others."""
         return params
 
     def __sklearn_tags__(self) -> Any:

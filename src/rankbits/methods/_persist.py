@@ -127,6 +127,7 @@ def _rebuilt(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         )
     made = class_of(method)
     params, facts = (_revived_dict(record, name) for name in ("params", "facts"))
+    params = made._rename_params(params)
     unknown = sorted(set(params) - set(made._get_param_names()))
     if unknown:
         raise FileFormatError(f"{method} has no parameter {unknown[0]!r:.40}")
