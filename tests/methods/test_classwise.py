@@ -54,10 +54,9 @@ def test_codes_read_a_posterior_whose_labels_are_drawn(name):
 @every_name
 def test_the_recipe_by_size_of_the_training_set_is_that_of_the_method(name):
     rows, y = np.zeros((600, 2)), np.arange(600) % 3
-    params = made(name, hidden="auto").get_params()
-    own = methods._registry.class_of(name)._recipes
-    found = recipes.resolve("mlp", supervise(rows, y), params, own)
-    assert (found.posterior == 0) == (name in READ_ROWS)
+    hasher = made(name, hidden="auto")
+    recipe = recipes.choose_recipe(hasher, supervise(rows, y), hasher._recipes)
+    assert (recipe["posterior"] == 0) == (name in READ_ROWS)
 
 
 @every_name

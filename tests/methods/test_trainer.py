@@ -124,8 +124,8 @@ def test_the_same_seed_repeats_a_run_bit_for_bit_and_another_does_not(blobs):
 
 def test_the_callers_generators_and_threads_are_left_alone(blobs):
     with limit_threads(2):
-        assert torch.get_num_limit_threads() == 2
-    assert torch.get_num_limit_threads() == 1
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == 1
     task = task_of(blobs, config_of(epochs=1))
     state = torch.get_rng_state()
     run_training(task)
