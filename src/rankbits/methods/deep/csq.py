@@ -17,7 +17,7 @@ from rankbits.methods._supervision import Supervision
 from rankbits.methods.deep.hash_centers import HashTargets, count_classes, mean_over_rows
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import number, parameter, whole
+from rankbits.methods.training.fields import integer, number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 
@@ -61,7 +61,7 @@ class CSQ(GradientHasher):
     """
 
     quantization: float = parameter(1e-4, number())
-    center_seed: int = parameter(0, whole(0))
+    center_seed: int = parameter(0, integer(0))
 
     _accepted_labels = ("classes", "tags")
     _recipes: ClassVar[Recipes] = {

@@ -26,7 +26,7 @@ from rankbits.methods._supervision import Supervision
 from rankbits.methods.deep.pairs import mask_pairs, weighted_mean
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, is_auto, number, parameter, whole
+from rankbits.methods.training.fields import auto, integer, is_auto, number, parameter
 from rankbits.methods.training.recipes import RECIPES, Recipes
 
 Zone = tuple[float, float]
@@ -148,7 +148,7 @@ class DSH(GradientHasher):
 
     margin: float = parameter(0.5, _share)
     quantization: float = parameter(0.01, number())
-    least_level: int = parameter(1, whole(1))
+    least_level: int = parameter(1, integer(1))
 
     _recipes: ClassVar[Recipes] = {"mlp": _MLP}
 

@@ -23,7 +23,7 @@ from rankbits.methods._supervision import Supervision
 from rankbits.methods.deep.soft_histograms import choose_n_bins, count_binary_ties, count_items
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, optional, whole
+from rankbits.methods.training.fields import auto, integer, optional
 from rankbits.methods.training.recipes import Recipes
 
 _LEAST = 1e-12  # of a probability whose logarithm is taken: an empty bin has a finite gradient
@@ -75,7 +75,7 @@ class MIHash(GradientHasher):
        2019; arXiv:1803.00974.
     """
 
-    n_bins: int | None = auto(optional(whole(1, MAX_BITS)))
+    n_bins: int | None = auto(optional(integer(1, MAX_BITS)))
 
     _recipes: ClassVar[Recipes] = {
         "mlp": {"alpha": 2.0, "learning_rate": 1e-2},

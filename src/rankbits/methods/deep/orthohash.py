@@ -21,7 +21,7 @@ from rankbits.methods._supervision import Supervision
 from rankbits.methods.deep.hash_centers import HashTargets, count_classes, mean_over_rows
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import number, parameter, whole
+from rankbits.methods.training.fields import integer, number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 
@@ -81,7 +81,7 @@ class OrthoHash(GradientHasher):
 
     margin: float = parameter(0.5, number())
     scale: float = parameter(4.0, number(closed=False))
-    center_seed: int = parameter(0, whole(0))
+    center_seed: int = parameter(0, integer(0))
 
     _accepted_labels = ("classes", "tags")
     _recipes: ClassVar[Recipes] = {

@@ -1,4 +1,4 @@
-"""TALR: codes learned by optimising tie-aware AP or NDCG themselves [1]_.
+"""TALR: codes learned by optimizing tie-aware AP or NDCG themselves [1]_.
 
     logits f -> φ = tanh(α f) -> soft tie histogram -> AP_r or NDCG_r -> 1 - mean over queries
 
@@ -21,7 +21,7 @@ from rankbits.methods.deep.dispersion import KINDS, dispersion_penalty
 from rankbits.methods.deep.soft_histograms import choose_n_bins
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, choice, number, optional, parameter, whole
+from rankbits.methods.training.fields import auto, choice, integer, number, optional, parameter
 
 
 class TalrLoss(nn.Module):
@@ -81,7 +81,7 @@ class _Talr(GradientHasher):
     """
 
     relaxation: str = parameter("exact", choice(*objectives.RELAXATIONS))
-    n_bins: int | None = auto(optional(whole(1, MAX_BITS)))
+    n_bins: int | None = auto(optional(integer(1, MAX_BITS)))
     delta: float = parameter(1.0, number(closed=False))
     dispersion: float = parameter(0.0, number())
     dispersion_kind: str = parameter("collisions", choice(*KINDS))

@@ -13,10 +13,10 @@ from rankbits.methods._supervision import Supervision
 from rankbits.methods.training.fields import (
     auto_names,
     check_parameters,
+    integer,
     is_auto,
     parameter,
     reported_values,
-    whole,
 )
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, encoder_kind
@@ -31,7 +31,7 @@ class TrainingConfig(TrainingParameters):
     constructor sets the attributes, and nothing changes them afterwards.
     """
 
-    seed: int = parameter(0, whole(0))
+    seed: int = parameter(0, integer(0))
 
     def __post_init__(self) -> None:
         self.__dict__.update(check_parameters(self))

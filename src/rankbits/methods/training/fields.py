@@ -2,7 +2,7 @@
 
     class CSQ(GradientHasher):
         quantization: float = parameter(1e-4, number())
-        center_seed: int = parameter(0, whole(0))
+        center_seed: int = parameter(0, integer(0))
 
 A subclass of `Parameters` has a constructor with one keyword argument for each of its fields and of
 the fields of its base classes. Type checkers and editors know that constructor, because the class
@@ -83,7 +83,7 @@ def _fields(declared: type[Parameters] | Parameters) -> tuple[Any, ...]:
     return fields(declared)  # type: ignore[arg-type]  # subclasses are dataclasses
 
 
-def whole(low: int, high: int | None = None) -> Check:
+def integer(low: int, high: int | None = None) -> Check:
     """An integer from `low` to `high`."""
     return lambda name, value: _check.whole(name, value, low, high)
 

@@ -21,11 +21,11 @@ from rankbits.methods.training.fields import (
     choice,
     either,
     flag,
+    integer,
     number,
     optional,
     parameter,
     sizes,
-    whole,
 )
 from rankbits.methods.training.posterior_cache import PosteriorCache
 
@@ -192,7 +192,7 @@ class TrainingParameters(Parameters):
     """
 
     n_bits: int = field(
-        default=32, kw_only=False, metadata={"check": whole(1, MAX_BITS), "reported": True}
+        default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
     )
     encoder: Any = parameter("mlp", anything, reported=False)
     scaling: str = auto(choice(*SCALINGS))
@@ -204,11 +204,11 @@ class TrainingParameters(Parameters):
     input_dropout: float = auto(number(0.0, 1.0))
     skip: bool = auto(flag)
     kernel: str | None = parameter(None, optional(choice("rbf")))
-    n_anchors: int = parameter(300, whole(1))
-    posterior: int = auto(whole(0, 64))
+    n_anchors: int = parameter(300, integer(1))
+    posterior: int = auto(integer(0, 64))
     posterior_cache: PosteriorCache | None = parameter(None, anything, reported=False)
     backbone: Any = parameter("efficientnet-lite0", anything, reported=False)
-    image_size: int = parameter(160, whole(32, 1024))
+    image_size: int = parameter(160, integer(32, 1024))
     fine_tune: bool = parameter(False, flag)
     tune_statistics: bool = parameter(False, flag)
     backbone_rate: float = parameter(0.1, number())
@@ -222,27 +222,27 @@ class TrainingParameters(Parameters):
     schedule: str = auto(choice(*SCHEDULES))
     warm_up: float = auto(number(0.0, 1.0))
     clip: float = parameter(0.0, number())
-    batch_size: int = auto(whole(2))
+    batch_size: int = auto(integer(2))
     batches: str = auto(choice(*BATCHES))
     gallery: str = parameter("batch", choice("batch", "memory"))
-    epochs: int = auto(whole(1))
+    epochs: int = auto(integer(1))
     noise: float = auto(number())
     noise_scaling: str = auto(choice(*SCALINGS))
     mixup: float = auto(number())
     flip: bool = auto(flag)
-    shift: int = auto(whole(0))
+    shift: int = auto(integer(0))
     ema: float = auto(number(0.0, 1.0))
     validation_fraction: float = auto(number(0.0, 1.0))
     scoring: Callable[[Any], float] | None = parameter(None, _scoring, reported=False)
-    score_every: int = parameter(1, whole(1))
-    patience: int | None = parameter(None, optional(whole(1)))
-    n_restarts: int = parameter(1, whole(1))
+    score_every: int = parameter(1, integer(1))
+    patience: int | None = parameter(None, optional(integer(1)))
+    n_restarts: int = parameter(1, integer(1))
     checkpoint: str | PathLike[str] | None = parameter(None, _folder, reported=False)
-    checkpoint_epochs: int | None = parameter(None, optional(whole(1)), reported=False)
+    checkpoint_epochs: int | None = parameter(None, optional(integer(1)), reported=False)
     checkpoint_seconds: float = parameter(10.0, number(), reported=False)
     resume: bool = parameter(True, flag, reported=False)
     log: str | PathLike[str] | None = parameter(None, _file_in_folder, reported=False)
     verbose: bool | str = parameter(False, either("auto", flag), reported=False)
     device: str = parameter("auto", choice(*DEVICES), reported=False)
-    n_threads: int | None = parameter(None, optional(whole(1, 4096)), reported=False)
+    n_threads: int | None = parameter(None, optional(integer(1, 4096)), reported=False)
     random_state: Any = parameter(None, anything, reported=False)

@@ -34,7 +34,7 @@ class PosteriorCache:
         self._posteriors.clear()
 
     def __repr__(self) -> str:
-        return f"PosteriorCache({len(self)} kept)"
+        return f"PosteriorCache(n={len(self)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PosteriorCache":
         """Itself: a clone of an estimator shares the cache that it was given."""
