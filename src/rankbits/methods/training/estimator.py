@@ -103,7 +103,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             class_name=type(self).__name__,
             build_loss=self._build_loss,
             query_values=self._query_values,
-            loss_settings=self._loss_settings(),
+            loss_settings=self._loss_settings,
             accepted_labels=self._accepted_labels,
             recipes=self._recipes,
             grades_tags=self._grades_tags,

@@ -134,7 +134,7 @@ def write_report(preparation: Preparation, trained: TrainedBits, seconds: float)
     config, result = preparation.config, trained.result
     return {
         "method": preparation.method.class_name,
-        "loss": preparation.method.loss_settings,
+        "loss": preparation.method.loss_settings(),
         "encoder": trained.frame.architecture.to_json(),
         "config": config.to_json(),
         "supervision": preparation.supervision.notes(),

@@ -27,7 +27,7 @@ class MethodDefinition:
     class_name: str
     build_loss: Callable[[Supervision], nn.Module]  # a module: forward(logits, batch) -> scalar
     query_values: Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
-    loss_settings: dict[str, Any] = field(default_factory=dict)
+    loss_settings: Callable[[], dict[str, Any]]  # parameters of the loss, once they are checked
     accepted_labels: tuple[str, ...] = ()  # kinds of supervision; all of them if empty
     recipes: Recipes = field(default_factory=dict)
     grades_tags: bool = False

@@ -226,7 +226,7 @@ def identify_training(
         return ""
     facts = {
         "method": method.class_name,
-        "loss": method.loss_settings,
+        "loss": method.loss_settings(),
         "encoder": architecture.to_json(),
         "config": config.to_json(),
         "split": split.to_json(),
