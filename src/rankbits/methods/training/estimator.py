@@ -56,6 +56,8 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         One record for each epoch: loss, score, learning rate, alpha, seconds.
     n_features_in_ : int
         Number of features of a row.
+    input_shape_ : tuple of int
+        Shape of a row.
     """
 
     _grades_tags: ClassVar[bool] = False
