@@ -22,6 +22,7 @@ from rankbits.benchmark._splits import Split
 from rankbits.benchmark._store import FORMAT, Store, settings_hash
 from rankbits.benchmark._summary import summarise
 from rankbits.errors import InputError
+from rankbits.methods.training.posterior_cache import PosteriorCache
 
 Report = Callable[[dict[str, Any], bool], None]
 
@@ -65,13 +66,15 @@ def run(
     for split_seed, group in _by_split(jobs):
         split = chosen.split.draw(source.data, split_seed)
         task: Task | None = None
+        cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
         for job in group:
             settings = _settings(chosen, source, job, names)
             found = store.get(settings)
             is_old = found is not None
             if found is None:
                 task = task or chosen.relevance.task(source.data, split)
-                found = _result(settings, split, _measured(job, task, names, n_threads), n_threads)
+                measured = _measured(job, task, names, n_threads, cache)
+                found = _result(settings, split, measured, n_threads)
                 store.put(settings, found)
             runs.append(found)
             if report is not None:
@@ -116,10 +119,12 @@ def _settings(chosen: Protocol, source: Source, job: Job, names: tuple[str, ...]
 
 
 def _measured(
-    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None
+    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None, cache: PosteriorCache
 ) -> dict[str, Any]:
     """Learn, encode, evaluate, with the seconds each took."""
     hasher, clock = made(job, n_threads), time.perf_counter
+    if "posterior_cache" in hasher.get_params(deep=False):
+        hasher.set_params(posterior_cache=cache)
     with _limited(n_threads):
         started = clock()
         _fit(hasher, job, task)

@@ -80,7 +80,7 @@ def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
     from rankbits import methods
 
     learned: dict[str, Any] = {"validation_fraction": HELD_OUT, "device": "cpu", "n_threads": 1}
-    hashers = {
+    hashers: dict[str, Any] = {
         "talr-ap": methods.get("talr-ap", n_bits=N_BITS, random_state=seed, **learned),
         "sign": methods.get("sign", n_bits=N_BITS),
         "lsh": methods.get("lsh", n_bits=N_BITS, random_state=seed),

@@ -16,16 +16,16 @@ from rankbits.methods.persistence import load
 from rankbits.methods.registry import class_named, class_names, get, names
 
 if TYPE_CHECKING:
-    from rankbits.methods._csq import CSQ
-    from rankbits.methods._dpn import DPN
-    from rankbits.methods._dpsh import DPSH
-    from rankbits.methods._dsh import DSH, DispersedDSH
-    from rankbits.methods._dtsh import DTSH
-    from rankbits.methods._greedyhash import GreedyHash
-    from rankbits.methods._hashnet import HashNet
-    from rankbits.methods._mihash import MIHash
-    from rankbits.methods._orthohash import OrthoHash
-    from rankbits.methods._talr import TalrAP, TalrNDCG
+    from rankbits.methods.deep.csq import CSQ
+    from rankbits.methods.deep.dpn import DPN
+    from rankbits.methods.deep.dpsh import DPSH
+    from rankbits.methods.deep.dsh import DSH, DispersedDSH
+    from rankbits.methods.deep.dtsh import DTSH
+    from rankbits.methods.deep.greedyhash import GreedyHash
+    from rankbits.methods.deep.hashnet import HashNet
+    from rankbits.methods.deep.mihash import MIHash
+    from rankbits.methods.deep.orthohash import OrthoHash
+    from rankbits.methods.deep.talr import TalrAP, TalrNDCG
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH

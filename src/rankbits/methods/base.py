@@ -15,23 +15,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.errors import InputError
+from rankbits.methods.estimator import Estimator
 from rankbits.methods.labels import check_length
 
 _BLOCK_CELLS = 1 << 20
 
 
-class BaseHasher(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class BaseHasher(Estimator):
     """An encoder of rows into binary codes, following scikit-learn's contract.
 
     A method implements `fit`, `_logits`, and for saving and export `_state`, `_restore` and
@@ -142,8 +138,6 @@ class BaseHasher(
         """The parameter n_bits, checked."""
         return _check.whole("n_bits", self.n_bits, 1, MAX_BITS)
 
-    _asked_bits = _code_length  # the name that the methods trained by gradients call it by
-
     @abstractmethod
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         """Logits of a block of checked rows, shape (rows, b)."""
@@ -169,8 +163,7 @@ class BaseHasher(
 
     def _saved_params(self) -> dict[str, Any]:
         """The parameters that `save` writes; those left out have their defaults after `load`."""
-        params: dict[str, Any] = self.get_params(deep=False)
-        return params
+        return self.get_params(deep=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
