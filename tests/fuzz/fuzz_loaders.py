@@ -27,7 +27,7 @@ import rankbits
 from rankbits import BinaryCodes, TieHistogram, datasets, methods
 from rankbits.datasets._cifar import read_batch
 from rankbits.errors import InputError
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import load_per_query
 from rankbits.index import Collection, HammingIndex, interop
 
 SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json", "seg", "sqlite")

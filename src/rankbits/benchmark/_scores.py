@@ -15,7 +15,7 @@ from rankbits import metrics
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluate import evaluate, parse_metrics
+from rankbits.evaluation import evaluate, parse_metrics
 from rankbits.histogram import TieHistogram
 
 _EIGHT_BITS, _RELEASED = "nDCG(8-bit)", "nDCG(released)"

@@ -10,8 +10,8 @@ from rankbits._files import write_atomically
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, load_run, require_writable
 from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
-from rankbits.evaluate._audit import audit as audit_codes
-from rankbits.evaluate._audit_result import Audit
+from rankbits.evaluation._audit import audit as audit_codes
+from rankbits.evaluation._audit_result import Audit
 
 
 class Gain(StrEnum):

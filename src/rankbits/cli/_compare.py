@@ -7,8 +7,8 @@ import typer
 from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
 from rankbits.cli._output import literal, number, print_json, print_table
 from rankbits.errors import InputError
-from rankbits.evaluate import compare as compare_values
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import compare as compare_values
+from rankbits.evaluation import load_per_query
 
 
 def compare(

@@ -10,14 +10,14 @@ import typer
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import Run, input_errors_exit_1, load_run, require_writable
 from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
-from rankbits.evaluate import (
+from rankbits.evaluation import (
     Evaluation,
     count_shards,
     evaluate_histogram,
     parse_metrics,
     save_per_query,
 )
-from rankbits.evaluate import evaluate as evaluate_codes
+from rankbits.evaluation import evaluate as evaluate_codes
 from rankbits.histogram import TieHistogram
 
 

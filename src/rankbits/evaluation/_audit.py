@@ -14,7 +14,7 @@ from rankbits import _check, metrics
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluate._audit_result import (
+from rankbits.evaluation._audit_result import (
     NORMALISERS,
     ROWS,
     Audit,
@@ -23,7 +23,7 @@ from rankbits.evaluate._audit_result import (
     CutoffRow,
     TieSizes,
 )
-from rankbits.evaluate._orders import (
+from rankbits.evaluation._orders import (
     Progress,
     RelevantRanks,
     Score,

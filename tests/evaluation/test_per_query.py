@@ -5,7 +5,7 @@ import pytest
 
 from rankbits import BinaryCodes, affinity, evaluate
 from rankbits.errors import FileFormatError, InputError
-from rankbits.evaluate import load_per_query, save_per_query
+from rankbits.evaluation import load_per_query, save_per_query
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import rankbits
 from rankbits import BinaryCodes, TieHistogram, affinity, count_ties, evaluate, metrics
 from rankbits.errors import InputError
-from rankbits.evaluate import Evaluation, compare, count_shards, evaluate_histogram
+from rankbits.evaluation import Evaluation, compare, count_shards, evaluate_histogram
 
 K = 4  # a cutoff that falls inside ties
 
@@ -237,7 +237,7 @@ def test_shards_must_be_there_and_be_the_queries_to_exclude_them():
 
 def test_names_are_checked_before_anything_is_counted(run, monkeypatch):
     queries, database, levels, _ = run
-    module = importlib.import_module("rankbits.evaluate._evaluate")
+    module = importlib.import_module("rankbits.evaluation._evaluate")
     monkeypatch.setattr(module, "count_ties", lambda *_: pytest.fail("counted"))
     for bad, reason in [
         (["mAP"], "did you mean AP"),
@@ -271,7 +271,7 @@ def test_the_package_gives_the_function_and_loads_nothing_heavy():
     code = (
         "import sys, time, numpy\n"
         "start = time.process_time()\n"
-        "import rankbits, rankbits.evaluate\n"
+        "import rankbits, rankbits.evaluation\n"
         "seconds = time.process_time() - start\n"
         "assert callable(rankbits.evaluate) and callable(rankbits.compare)\n"
         f"print(seconds, [name for name in {heavy} if name in sys.modules])\n"

@@ -4,13 +4,13 @@
 `audit` shows what other tie-breakers would have reported.
 """
 
-from rankbits.evaluate._audit import audit
-from rankbits.evaluate._audit_result import Audit
-from rankbits.evaluate._compare import Comparison, Difference, compare
-from rankbits.evaluate._evaluate import EMPTY, Evaluation, evaluate, evaluate_histogram
-from rankbits.evaluate._names import Metric, parse_metric, parse_metrics
-from rankbits.evaluate._per_query import load_per_query, save_per_query
-from rankbits.evaluate._shards import count_shards
+from rankbits.evaluation._audit import audit
+from rankbits.evaluation._audit_result import Audit
+from rankbits.evaluation._compare import Comparison, Difference, compare
+from rankbits.evaluation._evaluate import EMPTY, Evaluation, evaluate, evaluate_histogram
+from rankbits.evaluation._names import Metric, parse_metric, parse_metrics
+from rankbits.evaluation._per_query import load_per_query, save_per_query
+from rankbits.evaluation._shards import count_shards
 
 __all__ = [
     "EMPTY",

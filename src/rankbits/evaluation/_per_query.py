@@ -8,7 +8,7 @@ from rankbits._check import extra
 from rankbits._files import write_atomically
 from rankbits.datasets import load_columns
 from rankbits.errors import FileFormatError
-from rankbits.evaluate._evaluate import Evaluation
+from rankbits.evaluation._evaluate import Evaluation
 
 
 def save_per_query(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from rankbits.errors import InputError
-from rankbits.evaluate import compare
+from rankbits.evaluation import compare
 
 
 def difference(a, b, **options):
@@ -97,7 +97,7 @@ def test_a_seed_repeats_and_another_does_not_and_metrics_do_not_disturb_each_oth
 
 
 def test_resampling_in_blocks_keeps_to_the_count(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("rankbits.evaluate._compare"), "_CELLS", 64)
+    monkeypatch.setattr(importlib.import_module("rankbits.evaluation._compare"), "_CELLS", 64)
     found = difference([0.0, 0.0, 0.0], [0.25, 0.25, 0.25], n_resamples=999)
     assert found.p_bootstrap == 1 / 1000
 

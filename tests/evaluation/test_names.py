@@ -1,7 +1,7 @@
 import pytest
 
 from rankbits.errors import InputError
-from rankbits.evaluate import Metric, parse_metric, parse_metrics
+from rankbits.evaluation import Metric, parse_metric, parse_metrics
 
 NAMES = {
     "AP": Metric("AP", "AP"),

@@ -14,9 +14,9 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluate import _conventions
-from rankbits.evaluate._names import Metric, parse_metrics
-from rankbits.evaluate._shards import Progress
+from rankbits.evaluation import _conventions
+from rankbits.evaluation._names import Metric, parse_metrics
+from rankbits.evaluation._shards import Progress
 from rankbits.histogram import TieHistogram, count_ties
 from rankbits.metrics import crowds, empty_balls, lgap_from_counts
 

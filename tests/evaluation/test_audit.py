@@ -9,8 +9,8 @@ from oracles.counting import KINDS, distances_by_pairs, random_codes
 from oracles.ranking import ap, ndcg
 from rankbits import BinaryCodes, affinity
 from rankbits.errors import InputError
-from rankbits.evaluate import _orders
-from rankbits.evaluate._audit import audit
+from rankbits.evaluation import _orders
+from rankbits.evaluation._audit import audit
 
 N_QUERIES, N_ITEMS = 7, 40
 AUDITED = ("classes", "names", "tags", "graded tags", "neighbours", "judgements")

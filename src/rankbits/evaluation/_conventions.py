@@ -3,7 +3,7 @@
 import numpy as np
 
 from rankbits import metrics
-from rankbits.evaluate._names import Metric
+from rankbits.evaluation._names import Metric
 from rankbits.histogram import TieHistogram
 
 _TIES = {
