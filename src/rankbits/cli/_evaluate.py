@@ -14,11 +14,11 @@ from rankbits.evaluation import (
     Evaluation,
     count_shards,
     evaluate_histogram,
-    parse_metrics,
     save_per_query,
 )
 from rankbits.evaluation import evaluate as evaluate_codes
 from rankbits.histogram import TieHistogram
+from rankbits.metrics import parse_metrics
 
 
 def evaluate(

@@ -34,7 +34,7 @@ from rankbits.evaluation._orders import (
     ideal_gain,
     score_orders,
 )
-from rankbits.histogram import TieHistogram, count_ties
+from rankbits.histogram import TieHistogram, count_ties, own_items
 
 PerQuery = dict[str, np.ndarray]
 Orders = dict[str, np.ndarray | None]
@@ -83,7 +83,7 @@ def audit(
         raise InputError("affinity must have a relevant item for some query, it has none at all")
     exact = _exact_scores(ties, gain, discount)
     orders = _orders(affinity, len(database), n_shuffles, random_state)
-    own = _own_items(exclude_self, len(queries))
+    own = own_items(exclude_self, len(queries), len(database))
     by_order = partial(score_orders, queries, database, affinity, own_items=own)
     cut = by_order({"index": orders["index"]}, _cut_scores(cutoffs))["index"]
     printed = _printed(partial(by_order, progress=progress), orders, ties, gain, discount)
@@ -148,13 +148,6 @@ def _printed(
     return {
         key: {"AP": found["AP"], "nDCG": found["DCG"] / divisor} for key, found in scores.items()
     }
-
-
-def _own_items(exclude_self: bool | np.ndarray, n_queries: int) -> np.ndarray | None:
-    """Each query's own item, as `count_ties` has checked it."""
-    if exclude_self is False:
-        return None
-    return np.arange(n_queries) if exclude_self is True else np.asarray(exclude_self)
 
 
 def _cut_scores(cutoffs: Sequence[int]) -> dict[str, Score]:
