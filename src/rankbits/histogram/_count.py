@@ -114,10 +114,10 @@ def _judgements(
         _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
         yield len(queries) * items.stop
     for rows in _slices(len(affinity.queries), _ITEMS):
-        asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
-        distance = _pair_distances(queries, asked, database, found)
-        np.subtract.at(counts[:, :, 0], (asked, distance), 1)
-        np.add.at(counts, (asked, distance, level), 1)
+        query_rows, item_rows = affinity.queries[rows], affinity.items[rows]
+        distance = _pair_distances(queries, query_rows, database, item_rows)
+        np.subtract.at(counts[:, :, 0], (query_rows, distance), 1)
+        np.add.at(counts, (query_rows, distance, affinity.positions[rows]), 1)
 
 
 def _tags(
