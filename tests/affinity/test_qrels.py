@@ -96,7 +96,7 @@ def test_scores_by_ids_are_those_of_trec_eval(tmp_path):
     judged = read_judgements(path, ["up", "down"], item_ids)
     names = {"AP": "map", "AP(total)@5": "map_cut_5", "RR": "recip_rank", "P@5": "P_5"}
     names |= {"nDCG(linear)": "ndcg", "nDCG(linear)@5": "ndcg_cut_5"}
-    values = evaluate(queries, codes, judged, names).per_query
+    result = evaluate(queries, codes, judged, names).per_query
     with open(path) as file:
         qrels = pytrec_eval.parse_qrel(file)
     ranked = {"up": [-float(j) for j in range(n_items)], "down": [float(j) for j in range(n_items)]}
@@ -105,7 +105,7 @@ def test_scores_by_ids_are_those_of_trec_eval(tmp_path):
     expected = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     for name, key in names.items():
         by_trec_eval = [expected[query][key] for query in ("up", "down")]
-        assert values[name].tolist() == pytest.approx(by_trec_eval, abs=1e-12), name
+        assert result[name].tolist() == pytest.approx(by_trec_eval, abs=1e-12), name
 
 
 def test_an_empty_file_judges_nothing(tmp_path):

@@ -53,10 +53,10 @@ def tie_breakers(labels):
 @pytest.mark.parametrize("kind", AUDITED)
 def test_every_order_scores_what_a_plain_sort_scores(rng, kind):
     queries, database, known, distances, matrix = case(rng, kind)
-    values = audit(queries, database, known, n_shuffles=3, random_state=5)
+    result = audit(queries, database, known, n_shuffles=3, random_state=5)
     labels = getattr(known, "database_labels", getattr(known, "database_tags", None))
     breakers = tie_breakers(np.asarray(labels).tolist() if labels is not None else [0] * N_ITEMS)
-    for metric, score in ((values.ap, ap), (values.ndcg, ndcg)):
+    for metric, score in ((result.ap, ap), (result.ndcg, ndcg)):
         rows = rows_of(metric)
         assert ("class" in rows) == (labels is not None)
         for key in breakers.keys() & rows.keys():
@@ -112,8 +112,8 @@ def test_the_exact_score_is_the_mean_over_all_orders_and_bounds_are_their_extrem
 
 @pytest.mark.parametrize("kind", AUDITED)
 def test_bounds_hold_every_order(rng, kind):
-    values = audit(*case(rng, kind)[:3], n_shuffles=20)
-    for metric in (values.ap, values.ndcg):
+    result = audit(*case(rng, kind)[:3], n_shuffles=20)
+    for metric in (result.ap, result.ndcg):
         for row in metric.rows:
             if row.key != "sklearn":  # not a ranking: it may lie outside
                 low, high = (row.value if end is None else end for end in (row.low, row.high))
@@ -124,16 +124,16 @@ def test_sorted_by_class_the_first_class_scores_its_best_and_the_last_its_worst(
     queries, database = random_codes(rng, 5, 4), random_codes(rng, 30, 4)
     labels = rng.integers(0, 3, 30)
     for label, bound in ((0, "best"), (2, "worst")):
-        values = audit(queries, database, affinity.classes(np.full(5, label), labels))
-        for metric in (values.ap, values.ndcg):
+        result = audit(queries, database, affinity.classes(np.full(5, label), labels))
+        for metric in (result.ap, result.ndcg):
             value = rows_of(metric)["class"].value
             assert value == pytest.approx(getattr(metric, bound), abs=1e-12)
             assert value != pytest.approx(metric.expected, abs=1e-3)
 
 
 def test_the_mean_over_many_shuffles_comes_near_the_exact_score(rng):
-    values = audit(*case(rng)[:3], n_shuffles=400)
-    for metric in (values.ap, values.ndcg):
+    result = audit(*case(rng)[:3], n_shuffles=400)
+    for metric in (result.ap, result.ndcg):
         row = rows_of(metric)["shuffled"]
         assert abs(row.value - metric.expected) < 4 * row.deviation / 20
         assert row.deviation > 0
@@ -166,9 +166,9 @@ def test_scikit_learn_row_is_average_precision_score(rng):
 def test_trec_row_is_trec_eval(rng, kind):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     queries, database, known, distances, matrix = case(rng, kind)
-    asked = [q for q in range(N_QUERIES) if matrix[q].any()]
-    qrels = {str(q): {str(i): int(v) for i, v in enumerate(matrix[q])} for q in asked}
-    run = {str(q): {str(i): -float(d) for i, d in enumerate(distances[q])} for q in asked}
+    scored = [q for q in range(N_QUERIES) if matrix[q].any()]
+    qrels = {str(q): {str(i): int(v) for i, v in enumerate(matrix[q])} for q in scored}
+    run = {str(q): {str(i): -float(d) for i, d in enumerate(distances[q])} for q in scored}
     values = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg"}).evaluate(run).values()
     result = audit(queries, database, known, gain="linear")
     mean = {name: np.mean([row[name] for row in values]) for name in ("map", "ndcg")}
@@ -180,35 +180,35 @@ def test_trec_row_is_trec_eval(rng, kind):
 @pytest.mark.parametrize("gain", ["exp", "linear"])
 def test_ndcg_keeps_the_conventions_asked_for(rng, gain, discount):
     queries, database, known, distances, matrix = case(rng, "graded tags")
-    values = audit(queries, database, known, gain=gain, discount=discount)
+    result = audit(queries, database, known, gain=gain, discount=discount)
     expected = mean_in_order(distances, matrix, range(N_ITEMS), ndcg, None, gain, discount)
-    assert rows_of(values.ndcg)["index"].value == pytest.approx(expected, abs=1e-12)
+    assert rows_of(result.ndcg)["index"].value == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 5, 17, N_ITEMS, 1000])
 def test_cutoffs_in_index_order_are_those_of_a_plain_sort(rng, k):
     queries, database, known, distances, matrix = case(rng)
-    values = audit(queries, database, known, ks=[k])
-    assert [row.normalise for row in values.cutoffs] == ["retrieved", "min", "total"]
-    for row in values.cutoffs:
+    result = audit(queries, database, known, ks=[k])
+    assert [row.normalise for row in result.cutoffs] == ["retrieved", "min", "total"]
+    for row in result.cutoffs:
         expected = mean_in_order(distances, matrix, range(N_ITEMS), ap, k, row.normalise)
         assert row.index_order == pytest.approx(expected, abs=1e-12)
         assert row.order_points == pytest.approx(100 * (row.index_order - row.expected))
-        assert row.points == pytest.approx(100 * (row.expected - values.ap.expected))
+        assert row.points == pytest.approx(100 * (row.expected - result.ap.expected))
         if k >= N_ITEMS:
-            assert row.expected == pytest.approx(values.ap.expected, abs=1e-12)
+            assert row.expected == pytest.approx(result.ap.expected, abs=1e-12)
 
 
 def test_queries_without_a_relevant_item_are_counted_and_change_no_number(rng):
     queries, database = random_codes(rng, 3, 5), random_codes(rng, 20, 5)
     labels = rng.integers(0, 2, 20)
     whole = audit(queries, database, affinity.classes([0, 9, 1], labels))
-    kept = audit(queries[[0, 2]], database, affinity.classes([0, 1], labels))
-    assert (whole.n_queries, whole.n_skipped, kept.n_skipped) == (2, 1, 0)
-    assert whole.ap == kept.ap
-    assert whole.ndcg == kept.ndcg
-    assert whole.ties == kept.ties
-    assert whole.cutoffs == kept.cutoffs
+    without_it = audit(queries[[0, 2]], database, affinity.classes([0, 1], labels))
+    assert (whole.n_queries, whole.n_skipped, without_it.n_skipped) == (2, 1, 0)
+    assert whole.ap == without_it.ap
+    assert whole.ndcg == without_it.ndcg
+    assert whole.ties == without_it.ties
+    assert whole.cutoffs == without_it.cutoffs
 
 
 def test_an_excluded_item_is_as_if_it_were_not_in_the_database(rng):
@@ -216,12 +216,12 @@ def test_an_excluded_item_is_as_if_it_were_not_in_the_database(rng):
     matrix = rng.integers(0, 3, (1, 25), np.uint8)  # the dtype that is handed out without a copy
     matrix[0, 0] = 2
     before = matrix.copy()
-    values = audit(codes[:1], codes, affinity.levels(matrix), exclude_self=np.array([0]), ks=[4])
+    result = audit(codes[:1], codes, affinity.levels(matrix), exclude_self=np.array([0]), ks=[4])
     without = audit(codes[:1], codes[1:], affinity.levels(matrix[:, 1:]), ks=[4])
-    for metric, other in ((values.ap, without.ap), (values.ndcg, without.ndcg)):
+    for metric, other in ((result.ap, without.ap), (result.ndcg, without.ndcg)):
         assert metric.expected == pytest.approx(other.expected)
         assert rows_of(metric)["index"].value == pytest.approx(rows_of(other)["index"].value)
-    assert [row.index_order for row in values.cutoffs] == pytest.approx(
+    assert [row.index_order for row in result.cutoffs] == pytest.approx(
         [row.index_order for row in without.cutoffs]
     )
     assert (matrix == before).all()
@@ -243,11 +243,11 @@ def test_distances_beyond_a_byte_rank_rightly(rng, n_bits):
     codes[1][20:30] = codes[0][0]
     queries, database = (BinaryCodes.from_bits(bits) for bits in codes)
     matrix = rng.integers(0, 2, (N_QUERIES, N_ITEMS))
-    values = audit(queries, database, affinity.levels(matrix), exclude_self=np.full(N_QUERIES, 25))
+    result = audit(queries, database, affinity.levels(matrix), exclude_self=np.full(N_QUERIES, 25))
     distances = distances_by_pairs(queries, database).astype(float)
     distances[:, 25], matrix[:, 25] = np.inf, 0
     expected = mean_in_order(distances, matrix, range(N_ITEMS), ap)
-    assert rows_of(values.ap)["index"].value == pytest.approx(expected, abs=1e-12)
+    assert rows_of(result.ap)["index"].value == pytest.approx(expected, abs=1e-12)
 
 
 def test_blocks_of_queries_change_nothing(rng, monkeypatch):
@@ -264,15 +264,15 @@ def test_blocks_of_queries_change_nothing(rng, monkeypatch):
 def test_tie_sizes_are_means_over_the_scored_queries(rng):
     queries, database, known, distances, matrix = case(rng)
     ties = audit(queries, database, known).ties
-    asked = [q for q in range(N_QUERIES) if matrix[q].any()]
+    scored = [q for q in range(N_QUERIES) if matrix[q].any()]
     sizes = [
         np.mean([(distances[q] == distances[q][i]).sum() for i in np.flatnonzero(matrix[q])])
-        for q in asked
+        for q in scored
     ]
     assert ties.tied_with == pytest.approx(np.mean(sizes))
     assert sum(ties.items) == pytest.approx(N_ITEMS)
     assert ties.relevant[2] == pytest.approx(
-        np.mean([matrix[q][distances[q] == 2].sum() for q in asked])
+        np.mean([matrix[q][distances[q] == 2].sum() for q in scored])
     )
 
 
@@ -296,8 +296,8 @@ def test_a_seed_gives_the_same_audit_and_another_one_other_shuffles(rng):
 
 
 def test_ranges_say_what_the_range_plot_needs(rng):
-    values = audit(*case(rng)[:3], name="mine")
-    for entry, metric in zip(values.ranges, (values.ap, values.ndcg), strict=True):
+    result = audit(*case(rng)[:3], name="mine")
+    for entry, metric in zip(result.ranges, (result.ap, result.ndcg), strict=True):
         assert (entry["name"], entry["metric"]) == ("mine", metric.name)
         assert entry["worst"] < entry["expected"] < entry["best"]
         assert entry["printed"] == {row.key: row.value for row in metric.rows}

@@ -10,8 +10,8 @@ from rankbits.evaluation import compare
 
 
 def difference(a, b, **options):
-    values = compare({"AP": np.array(a, float)}, {"AP": np.array(b, float)}, **options)
-    return values.metrics["AP"]
+    result = compare({"AP": np.array(a, float)}, {"AP": np.array(b, float)}, **options)
+    return result.metrics["AP"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -103,12 +103,12 @@ def test_resampling_in_blocks_keeps_to_the_count(monkeypatch):
 
 
 def test_json_has_no_nan_and_no_infinity():
-    values = compare({"AP": np.array([0.0, 0.0]), "RR": np.array([np.nan])},
+    result = compare({"AP": np.array([0.0, 0.0]), "RR": np.array([np.nan])},
                     {"AP": np.array([0.5, 0.5]), "RR": np.array([0.5])}).to_dict()  # fmt: skip
-    assert values["metrics"]["AP"]["t"] == "inf"
-    assert values["metrics"]["RR"]["difference"] is None
-    assert values["metrics"]["RR"]["left_out"] == 1
-    assert (values["interval"], values["resamples"], values["seed"]) == (0.95, 10_000, 0)
+    assert result["metrics"]["AP"]["t"] == "inf"
+    assert result["metrics"]["RR"]["difference"] is None
+    assert result["metrics"]["RR"]["left_out"] == 1
+    assert (result["interval"], result["resamples"], result["seed"]) == (0.95, 10_000, 0)
 
 
 @pytest.mark.parametrize(

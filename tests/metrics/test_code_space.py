@@ -19,13 +19,13 @@ def bit_rows(n_bits):
 
 @given(bit_rows(4), bit_rows(4), st.integers(0, 4), st.randoms(use_true_random=False))
 def test_lgap_equals_its_definition(queries, database, radius, random):
-    asked = [random.randrange(2) for _ in queries]
+    query_labels = [random.randrange(2) for _ in queries]
     labels = [random.randrange(2) for _ in database]
     codes = BinaryCodes.from_bits(queries), BinaryCodes.from_bits(database)
-    values = metrics.lgap(*codes, affinity.classes(asked, labels), radius)
+    values = metrics.lgap(*codes, affinity.classes(query_labels, labels), radius)
     expected = [
-        ranking.lgap(query, database, [label == mine for label in labels], radius)
-        for query, mine in zip(queries, asked, strict=True)
+        ranking.lgap(query, database, [label == own_label for label in labels], radius)
+        for query, own_label in zip(queries, query_labels, strict=True)
     ]
     assert values.tolist() == pytest.approx(expected, abs=1e-12)
 
