@@ -16,7 +16,7 @@ from rankbits._unpacking import unpack_limit
 from rankbits.datasets import load_array, load_codes, load_columns, load_features
 from rankbits.datasets._blocks import open_rows
 from rankbits.errors import FileFormatError, InputError
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import load_per_query
 
 LIMIT = 1_000_000
 BEYOND = rf"would unpack to \d+ bytes, the limit is {LIMIT} .* set RANKBITS_UNPACK_BYTES=\d+"

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from rankbits import BinaryCodes, _check, affinity
 from rankbits.cli import app
-from rankbits.evaluate._audit import audit
+from rankbits.evaluation._audit import audit
 
 N_BITS = 8
 

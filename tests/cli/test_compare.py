@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankbits.cli import app
-from rankbits.evaluate import compare
+from rankbits.evaluation import compare
 
 RNG = np.random.default_rng(0)
 A = {"AP": RNG.random(30), "P@r2": RNG.random(30)}

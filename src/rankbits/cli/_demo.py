@@ -22,9 +22,9 @@ from rankbits.cli._output import number, print_json, print_table
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import Split, digits
 from rankbits.errors import InputError
-from rankbits.evaluate import Evaluation, evaluate
-from rankbits.evaluate._audit import audit
-from rankbits.evaluate._audit_result import Audit
+from rankbits.evaluation import Evaluation, evaluate
+from rankbits.evaluation._audit import audit
+from rankbits.evaluation._audit_result import Audit
 
 METRICS = ("AP", "AP.worst", "AP.best", "nDCG", "P@100", "P@r2")
 N_BITS = 32

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankbits.errors import InputError
-from rankbits.evaluate._audit_result import Audit, TieSizes
+from rankbits.evaluation._audit_result import Audit, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 
 History = Sequence[Mapping[str, Any]]  # one an epoch: epoch, loss, score or None

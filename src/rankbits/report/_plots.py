@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankbits._check import extra
-from rankbits.evaluate._audit_result import Audit, AuditedMetric, TieSizes
+from rankbits.evaluation._audit_result import Audit, AuditedMetric, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 from rankbits.report._words import LABELS, signed
 
