@@ -14,8 +14,9 @@ from rankbits.cli import app
 INTRODUCTION = """\
 # Commands and their options
 
-Every command of `rankbits`, with all of its arguments and options. [Command line](../cli.md) explains them with examples;
-`--help` after a command prints the same list. An option marked with … may be given several times."""
+Every command of `rankbits`, with all of its arguments and options. [Command line](../cli.md)
+explains them with examples; `--help` after a command prints the same list. An option marked with …
+may be given several times."""
 _WORDS = {int: "N", float: "NUMBER", str: "TEXT"}
 
 
@@ -109,9 +110,14 @@ def _default(param: Any, annotation: Any) -> str:
     """The default, where there is one to show."""
     if param.required:
         return "required"
-    if value_name(annotation) == "":  # a flag: of a pair of opposite flags, the one that holds
-        return code((param.opts if param.default else param.secondary_opts)[0]) if (
-            param.secondary_opts
-        ) else ""
+    if value_name(annotation) == "":
+        return _default_flag(param)
     values = param.default if isinstance(param.default, list | tuple) else [param.default]
     return ", ".join(code(str(getattr(v, "value", v))) for v in values if v not in (None, ""))
+
+
+def _default_flag(param: Any) -> str:
+    """Of two opposite flags, the one that holds; nothing for a flag that is off."""
+    if not param.secondary_opts:
+        return ""
+    return code((param.opts if param.default else param.secondary_opts)[0])

@@ -7,10 +7,11 @@ classes there complete their docstrings when they are imported.
 
 import inspect
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from griffe import Class, Docstring, Extension, Object
+from griffe import Class, Docstring, Extension, Module, Object
 
 _FOOTNOTE_MARK = re.compile(r" \[(\d+)\]_")
 _FOOTNOTE = re.compile(r"^\.\. \[(\d+)\] ", re.MULTILINE)
@@ -20,20 +21,7 @@ _COMPLETED = "rankbits.methods."
 
 
 def as_markdown(text: str) -> str:
-    """The docstring in a form that Markdown understands.
-
-    >>> print(as_markdown("Adds one [1]_.\\n\\n>>> add(1)\\n2\\n\\n.. [1] Peano."))
-    Adds one [1].
-    <BLANKLINE>
-    Examples
-    --------
-    >>> add(1)
-    2
-    <BLANKLINE>
-    References
-    ----------
-    [1] Peano.
-    """
+    """The docstring in a form that Markdown and numpydoc understand."""
     text = _FOOTNOTE_MARK.sub(r" [\1]", text)
     text = _with_heading(text, "References", _FOOTNOTE)
     text = _FOOTNOTE.sub(r"[\1] ", text)
@@ -58,6 +46,26 @@ class PlainDocstrings(Extension):
             obj.docstring = _docstring_at_run_time(obj)
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+    def on_package(self, *, pkg: Module, **kwargs: Any) -> None:
+        """Called once, when all modules are there: a method may inherit its docstring."""
+        for cls in _classes_of(pkg):
+            for name, member in cls.members.items():
+                if member.is_function and member.docstring is None:
+                    member.docstring = _inherited_docstring(cls, name)
+
+
+def _classes_of(parent: Module | Class) -> Iterator[Class]:
+    for member in parent.members.values():
+        if not member.is_alias and isinstance(member, Module | Class):
+            yield from _classes_of(member)
+            if isinstance(member, Class):
+                yield member
+
+
+def _inherited_docstring(cls: Class, name: str) -> Docstring | None:
+    members = (base.members.get(name) for base in cls.mro())
+    return next((member.docstring for member in members if member and member.docstring), None)
 
 
 def _docstring_at_run_time(cls: Class) -> Docstring | None:

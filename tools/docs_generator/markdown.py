@@ -13,12 +13,12 @@ def code(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a bar within a cell does not end it.
+    r"""A table; a bar within a cell does not end it.
 
     >>> print(table(["Name", "Value"], [["a|b", "1"]]))
     | Name | Value |
     |---|---|
-    | a\\|b | 1 |
+    | a\|b | 1 |
     """
     lines = [header, *rows]
     texts = ["|" + "|".join(_cell(text) for text in line) + "|" for line in lines]

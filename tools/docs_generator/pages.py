@@ -41,7 +41,7 @@ def _filled(match: re.Match[str]) -> str:
     opening, name, _, closing = match.groups()
     content = BLOCKS[name]()
     if "\n" in content:
-        content = f"\n{content}\n"
+        content = f"\n\n{content}\n\n"  # Markdown ends a comment and a table at an empty line
     return f"{opening}{content}{closing}"
 
 

@@ -13,7 +13,8 @@ from docs_generator.tables import kinds_table, methods_table, protocols_table
 INTRODUCTION = """\
 # Reference
 
-Every public name with its docstring, one page for each package, and [every command with its options](commands.md)."""
+Every public name with its docstring, one page for each package, and
+[every command with its options](commands.md)."""
 SHORTCUTS = "Some of these can also be imported from `rankbits` itself:"
 
 
@@ -84,7 +85,7 @@ def directive(path: str, *, members: bool = True) -> str:
     """The line from which mkdocstrings renders an object, with its members or its text alone."""
     if members:
         return f"::: {path}"
-    options = ("show_root_heading: false", "members: false")
+    options = ("show_root_heading: false", "show_root_toc_entry: false", "members: false")
     return "\n".join([f"::: {path}", "    options:", *(f"      {option}" for option in options)])
 
 

@@ -1,18 +1,14 @@
-"""Tables of methods, kinds of index, protocols and extras, from what each says of itself."""
+"""Tables of methods, kinds of index and protocols, from what each says of itself."""
 
 import inspect
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from docs_generator.markdown import code, table
 from rankbits import benchmark, methods
 from rankbits.index import engines
-
-ROOT = Path(__file__).parents[2]
 
 
 def method_names() -> str:
@@ -91,9 +87,3 @@ def _first(names: Iterable[str], n: int) -> str:
     listed = [code(name) for name in names]
     more = len(listed) - n
     return ", ".join(listed[:n]) + (f" and {more} more" if more > 0 else "")
-
-
-def extras() -> dict[str, list[str]]:
-    """The extras that users install, with the packages that each brings."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return dict(project["optional-dependencies"])

@@ -217,7 +217,12 @@ def protocols() -> tuple[Protocol, ...]:
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """A protocol by name; one that is made already comes back."""
+    """A protocol by name.
+
+    Parameters
+    ----------
+    name : one of the names of `protocols`, or a `Protocol`, which is returned as it is
+    """
     if isinstance(name, Protocol):
         return name
     known = {found.name: found for found in _PROTOCOLS}
