@@ -116,7 +116,7 @@ def test_json_has_no_nan_and_no_infinity():
     [
         ({"AP": [0.1]}, {"RR": [0.1]}, "share a metric, got AP and RR"),
         ({"AP": [0.1]}, {"AP": [0.1, 0.2]}, "same queries, AP has 1 values in a and 2 in b"),
-        ({"AP": [[0.1]]}, {"AP": [0.1]}, "a must have one finite number or NaN a query for AP"),
+        ({"AP": [[0.1]]}, {"AP": [0.1]}, "a must have one finite number or NaN per query for AP"),
         ({"AP": [0.1]}, {"AP": [np.inf]}, "b must have one finite number"),
         ({"AP": [0.1]}, {"AP": ["x"]}, "b must have one finite number"),
         ([0.1], {"AP": [0.1]}, "a must be an Evaluation or a dict"),

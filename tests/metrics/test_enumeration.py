@@ -66,11 +66,11 @@ def test_hit_rate_is_the_share_of_tie_orders_with_a_hit(ties, k):
     assert found[0] == pytest.approx(mean(ties, ranking.hit, k), abs=1e-12)
 
 
-@given(tied_cases(max_items=6))
-def test_reciprocal_rank_is_the_mean_over_tie_orders(ties):
+@given(tied_cases(max_items=6), CUTOFFS)
+def test_reciprocal_rank_is_the_mean_over_tie_orders(ties, k):
     assume(relevant(ties))
-    found = metrics.reciprocal_rank(histogram_of(ties))
-    assert found[0] == pytest.approx(mean(ties, ranking.reciprocal_rank), abs=1e-12)
+    value = metrics.reciprocal_rank(histogram_of(ties), k)
+    assert value[0] == pytest.approx(mean(ties, ranking.reciprocal_rank, k), abs=1e-12)
 
 
 @given(tied_cases(max_level=3, max_ties=4), st.integers(0, 3))
@@ -102,6 +102,7 @@ def test_queries_do_not_mix(one, other, k):
         lambda h: metrics.hit_rate(h, k),
         lambda h: metrics.f1(h, k),
         metrics.reciprocal_rank,
+        lambda h: metrics.reciprocal_rank(h, k),
     ):
         alone = np.concatenate([metric(part) for part in parts])
         np.testing.assert_allclose(metric(both), alone, rtol=1e-14)

@@ -31,6 +31,7 @@ def test_a_cutoff_beyond_the_database_is_no_cutoff(ties, normalise, beyond):
     whole, cut = metrics.average_precision(h), metrics.average_precision(h, k, normalise)
     np.testing.assert_allclose(cut, whole, rtol=1e-14)
     np.testing.assert_allclose(metrics.ndcg(h, k), metrics.ndcg(h), rtol=1e-14)
+    np.testing.assert_array_equal(metrics.reciprocal_rank(h, k), metrics.reciprocal_rank(h))
     bounds = metrics.average_precision_bounds(h), metrics.average_precision_bounds(h, k, normalise)
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-14)
 
@@ -74,6 +75,7 @@ def test_hits_within_the_first_rank_agree(ties):
     assert metrics.hit_rate(h, 1)[0] == pytest.approx(chance, abs=1e-14)
     assert metrics.average_precision(h, 1)[0] == pytest.approx(chance, abs=1e-14)
     assert metrics.ndcg(h, 1)[0] == pytest.approx(chance, abs=1e-14)
+    assert metrics.reciprocal_rank(h, 1)[0] == pytest.approx(chance, abs=1e-14)
 
 
 UNDEFINED = {
@@ -89,6 +91,7 @@ UNDEFINED = {
     "F1@2": lambda h: metrics.f1(h, k=2),
     "F1@r1": lambda h: metrics.f1(h, radius=1),
     "RR": metrics.reciprocal_rank,
+    "RR@2": lambda h: metrics.reciprocal_rank(h, 2),
     "sklearn": metrics.sklearn_average_precision,
 }
 ZERO = {

@@ -131,6 +131,27 @@ def test_reciprocal_rank_in_a_large_tie(n, p, N):
     assert found[0] == pytest.approx(exact_reciprocal_rank(n, p, N), rel=1e-12, abs=0.0)
 
 
+def summed_reciprocal_rank(n, p, N, m):
+    """The first m terms one by one, in 40 digits: w(j + 1) = w(j) (1 - (p - 1) / (n - j))."""
+    with mp.workdps(40):
+        weight, total = mpf(p) / n, mpf(0)
+        for j in range(1, min(m, n - p + 1) + 1):
+            total += weight / (N + j)
+            weight *= 1 - mpf(p - 1) / max(n - j, 1)
+        return float(total)
+
+
+@pytest.mark.parametrize("N", [0, 50, FAR])
+@pytest.mark.parametrize("m", [1, 700, 2047, 2048, 2049, 2100, 9000])
+@pytest.mark.parametrize(
+    ("n", "p"), [(2300, 3), (10**6, 1), (10**6, 2), (10**6, 3), (10**6, 16), (10**9, 17)]
+)
+def test_reciprocal_rank_cut_inside_a_large_tie(n, p, N, m):
+    value = metrics.reciprocal_rank(two_ties((N, 0), (n - p, p)), N + m)
+    expected = summed_reciprocal_rank(n, p, N, m)
+    assert value[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
+
+
 COUNTS = st.integers(0, 3) | st.integers(0, 2000) | st.integers(0, 10**7)
 
 

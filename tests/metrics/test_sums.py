@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import harmonic, li, log, mp, mpf
 
-from rankbits.metrics._discount import discount_spans
-from rankbits.metrics._harmonic import span, span_and_ramp
+from rankbits.metrics._sums.discount import discount_spans
+from rankbits.metrics._sums.harmonic import span, span_and_ramp
 
 RUNS = [(0, 1), (0, 31), (0, 40), (3, 2), (30, 2), (31, 1), (31, 2), (32, 1), (33, 2), (60, 7)]
 FAR_RUNS = [(10**7, 1), (10**7, 2), (10**7, 999), (10**9, 3), (10**12, 2)]

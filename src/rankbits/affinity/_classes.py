@@ -74,15 +74,15 @@ def classes(query_labels: Any, database_labels: Any) -> Classes:
     >>> classes(["cat", "dog"], ["dog", "cow", "cat"]).indices(slice(None), slice(None)).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
-    mine = _labels("query_labels", query_labels)
-    theirs = _labels("database_labels", database_labels)
-    kinds = _KINDS[mine.dtype.kind], _KINDS[theirs.dtype.kind]
+    query_side = _labels("query_labels", query_labels)
+    database_side = _labels("database_labels", database_labels)
+    kinds = _KINDS[query_side.dtype.kind], _KINDS[database_side.dtype.kind]
     if kinds[0] != kinds[1]:
         raise InputError(
             f"query_labels are {kinds[0]} and database_labels are {kinds[1]}; "
             "no label of one could equal a label of the other"
         )
-    return Classes(mine, theirs)
+    return Classes(query_side, database_side)
 
 
 def _labels(name: str, values: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ class Judgements(Affinity):
     def __init__(self, rows: np.ndarray, shape: tuple[int, int]) -> None:
         self.queries, self.items, values = rows.T
         self.levels = levels_with_zero("levels of rows", values)
-        self.found = np.searchsorted(self.levels, values)
+        self.positions = np.searchsorted(self.levels, values)
         self.shape = shape
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
@@ -25,9 +25,9 @@ class Judgements(Affinity):
         left, right, _ = items.indices(self.shape[1])
         block = np.zeros((max(last - first, 0), max(right - left, 0)), self.index_dtype)
         inside = slice(*np.searchsorted(self.queries, (first, last)))
-        rows, columns, found = self.queries[inside], self.items[inside], self.found[inside]
-        kept = (columns >= left) & (columns < right)
-        block[rows[kept] - first, columns[kept] - left] = found[kept]
+        rows, columns = self.queries[inside], self.items[inside]
+        is_here = (columns >= left) & (columns < right)
+        block[rows[is_here] - first, columns[is_here] - left] = self.positions[inside][is_here]
         return block
 
     def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
@@ -39,8 +39,8 @@ class Judgements(Affinity):
         starts = np.repeat(first - (np.cumsum(n_judged) - n_judged), n_judged)
         judged = starts + np.arange(len(rows))
         spots = np.searchsorted(names, self.items[judged])
-        kept = np.append(names, -1)[spots] == self.items[judged]
-        block[rows[kept], spots[kept]] = self.found[judged[kept]]
+        is_here = np.append(names, -1)[spots] == self.items[judged]
+        block[rows[is_here], spots[is_here]] = self.positions[judged[is_here]]
         return block[:, columns]
 
 

@@ -15,8 +15,9 @@ from rankbits import metrics
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluation import evaluate, parse_metrics
+from rankbits.evaluation import evaluate
 from rankbits.histogram import TieHistogram
+from rankbits.metrics import parse_metrics
 
 _EIGHT_BITS, _RELEASED = "nDCG(8-bit)", "nDCG(released)"
 _LARGEST = 127  # of an 8-bit integer

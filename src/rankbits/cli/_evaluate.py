@@ -14,11 +14,11 @@ from rankbits.evaluation import (
     Evaluation,
     count_shards,
     evaluate_histogram,
-    parse_metrics,
     save_per_query,
 )
 from rankbits.evaluation import evaluate as evaluate_codes
 from rankbits.histogram import TieHistogram
+from rankbits.metrics import parse_metrics
 
 
 def evaluate(
@@ -32,11 +32,15 @@ def evaluate(
     graded: _inputs.GradedOption = False,
     histogram: Annotated[
         list[str] | None,
-        typer.Option("--histogram", help="Instead of codes: saved histograms; shards add."),
+        typer.Option(
+            "--histogram", help="Instead of codes: a saved histogram; repeat for more shards."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="AP, AP(min)@1000, nDCG@100, P@r2, ...; again for more."),
+        typer.Option(
+            "--metric", help="Such as AP, AP(min)@1000, nDCG@100, RR@10, P@r2; repeat for more."
+        ),
     ] = None,
     empty: _inputs.EmptyOption = _inputs.EmptyPolicy.skip,
     exclude_self: _inputs.ExcludeSelfOption = False,
@@ -50,16 +54,16 @@ def evaluate(
     ] = None,
 ) -> None:
     """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
-    asked = Asked(metric or ["AP"], empty, exclude_self, threads)
+    request = Request(metric or ["AP"], empty, exclude_self, threads)
     with input_errors_exit_1():
-        parse_metrics(asked.metrics)
+        parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
             require_writable(path)
         if histogram:
             _refuse_codes(
                 queries, database, query_labels, database_labels, judgements, bits, graded, threads
             )
-            result = _evaluate_saved(histogram, asked)
+            result = _evaluate_saved(histogram, request)
         else:
             if queries is None or not database:
                 raise typer.BadParameter("give --queries and --database, or --histogram")
@@ -73,7 +77,7 @@ def evaluate(
                 form=codes,
                 graded=graded,
             )
-            result = _evaluate_run(run, asked)
+            result = _evaluate_run(run, request)
         if per_query is not None:
             save_per_query(result, per_query)
         if save_histogram is not None:
@@ -82,8 +86,8 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What to compute, apart from the data."""
+class Request:
+    """What to compute from the data."""
 
     metrics: list[str]
     empty: str
@@ -91,9 +95,9 @@ class Asked:
     n_threads: int | None
 
 
-def _evaluate_run(run: Run, asked: Asked) -> Evaluation:
-    """Count shard by shard and add; join the shards only for a metric that needs all codes."""
-    metrics = parse_metrics(asked.metrics, run.queries.n_bits)
+def _evaluate_run(run: Run, request: Request) -> Evaluation:
+    """Add the counts of the shards; join the shards only for a metric that needs all codes."""
+    metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
         if any(metric.needs_codes for metric in metrics):
             database, affinity = run.whole()
@@ -101,27 +105,27 @@ def _evaluate_run(run: Run, asked: Asked) -> Evaluation:
                 run.queries,
                 database,
                 affinity,
-                asked.metrics,
-                asked.empty,
-                exclude_self=asked.exclude_self,
-                n_threads=asked.n_threads,
+                request.metrics,
+                request.empty,
+                exclude_self=request.exclude_self,
+                n_threads=request.n_threads,
                 progress=progress,
             )
         hist = count_shards(
             run.queries,
             run.shards,
-            asked.exclude_self,
-            n_threads=asked.n_threads,
+            request.exclude_self,
+            n_threads=request.n_threads,
             progress=progress,
         )
-    return evaluate_histogram(hist, asked.metrics, asked.empty)
+    return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def _evaluate_saved(paths: list[str], asked: Asked) -> Evaluation:
-    if asked.exclude_self:
+def _evaluate_saved(paths: list[str], request: Request) -> Evaluation:
+    if request.exclude_self:
         raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
     hist = reduce(add, [TieHistogram.load(path) for path in paths])
-    return evaluate_histogram(hist, asked.metrics, asked.empty)
+    return evaluate_histogram(hist, request.metrics, request.empty)
 
 
 def _refuse_codes(*files: Any) -> None:
@@ -132,31 +136,37 @@ def _refuse_codes(*files: Any) -> None:
 
 
 def _print(result: Evaluation, n_shards: int, output: str) -> None:
-    found = {**result.to_dict(), "shards": n_shards}
+    summary = {**result.to_dict(), "shards": n_shards}
     if result.n_skipped:
         warn(
-            f"{result.n_skipped} of {found['queries']} queries have nothing relevant and are left "
-            "out of the means that need it; --empty zero counts them as 0"
+            f"{result.n_skipped} of {summary['queries']} queries have nothing relevant and are "
+            "left out of the means that need it; --empty zero counts them as 0"
         )
     if output == "json":
-        print_json(found)
+        print_json(summary)
         return
     title = (
-        f"{found['queries']} queries, {found['database']} items, {found['bits']} bits, "
-        f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {found['empty']}"
+        f"{summary['queries']} queries, {summary['database']} items, {summary['bits']} bits, "
+        f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {summary['empty']}"
     )
     rows = [
-        (name, number(row["mean"], 6), str(row["queries"]), str(row["skipped"]), _said(row))
-        for name, row in found["metrics"].items()
+        (
+            name,
+            number(row["mean"], 6),
+            str(row["queries"]),
+            str(row["skipped"]),
+            _shown_conventions(row),
+        )
+        for name, row in summary["metrics"].items()
     ]
     header = "metric", "mean", "queries", "skipped", "conventions"
     print_table(title, header, rows, n_numbers=3)
 
 
-def _said(row: dict[str, Any]) -> str:
-    """The conventions that a name does not show, in one cell."""
-    said = row["conventions"]
-    words = [said[key] for key in ("ties", "normalise", "gain", "discount") if key in said]
+def _shown_conventions(row: dict[str, Any]) -> str:
+    """The conventions of a metric in one cell, without those that the table's title says."""
+    hidden = ("cutoff", "empty_ball", "empty_query")
+    words = [text for key, text in row["conventions"].items() if key not in hidden]
     if "empty_balls" in row:
         words.append(f"{row['empty_balls']:.1%} empty balls score 0")
     return "; ".join(words)

@@ -34,7 +34,7 @@ from rankbits.evaluation._orders import (
     ideal_gain,
     score_orders,
 )
-from rankbits.histogram import TieHistogram, count_ties
+from rankbits.histogram import TieHistogram, count_ties, own_items
 
 PerQuery = dict[str, np.ndarray]
 Orders = dict[str, np.ndarray | None]
@@ -61,7 +61,7 @@ def audit(
     ----------
     queries, database : BinaryCodes of one length; the database in the order to be audited
     affinity : from `rankbits.affinity`; classes and tags also give the order by class
-    name : what to call these codes
+    name : of these codes, for the report
     ks : cutoffs of AP
     n_shuffles, random_state : how many seeded orders of the database, and their seed
     gain, discount : conventions of nDCG, as in `rankbits.metrics.ndcg`
@@ -70,8 +70,8 @@ def audit(
 
     >>> from rankbits.affinity import classes
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 1], [0, 1], [1, 1]])
-    >>> found = audit(codes[:1], codes[1:], classes([7], [8, 7, 8]), ks=[1])
-    >>> found.ap.worst, found.ap.expected, found.ap.best
+    >>> result = audit(codes[:1], codes[1:], classes([7], [8, 7, 8]), ks=[1])
+    >>> result.ap.worst, result.ap.expected, result.ap.best
     (0.5, 0.75, 1.0)
     """
     cutoffs = [_check.whole("ks", k, 1) for k in ks]
@@ -80,13 +80,15 @@ def audit(
     ties = count_ties(queries, database, affinity, exclude_self, n_threads=n_threads)
     is_scored = ties.positives.sum(axis=1) > 0
     if not is_scored.any():
-        raise InputError("affinity must have a relevant item for some query, it has none at all")
+        raise InputError(
+            "affinity must have a relevant item for at least one query, got none for any query"
+        )
     exact = _exact_scores(ties, gain, discount)
     orders = _orders(affinity, len(database), n_shuffles, random_state)
-    own = _own_items(exclude_self, len(queries))
+    own = own_items(exclude_self, len(queries), len(database))
     by_order = partial(score_orders, queries, database, affinity, own_items=own)
     cut = by_order({"index": orders["index"]}, _cut_scores(cutoffs))["index"]
-    printed = _printed(partial(by_order, progress=progress), orders, ties, gain, discount)
+    printed = _scores_by_order(partial(by_order, progress=progress), orders, ties, gain, discount)
     return Audit(
         name=name,
         n_bits=queries.n_bits,
@@ -131,7 +133,7 @@ def _orders(affinity: Affinity, n_items: int, n_shuffles: int, random_state: int
     }
 
 
-def _printed(
+def _scores_by_order(
     by_order: Callable[[Orders, dict[str, Score]], dict[str, PerQuery]],
     orders: Orders,
     ties: TieHistogram,
@@ -146,15 +148,9 @@ def _printed(
     scores = by_order(orders, {"AP": RelevantRanks.average_precision, "DCG": gained})
     divisor = np.where(ideal > 0, ideal, np.nan)
     return {
-        key: {"AP": found["AP"], "nDCG": found["DCG"] / divisor} for key, found in scores.items()
+        order: {"AP": values["AP"], "nDCG": values["DCG"] / divisor}
+        for order, values in scores.items()
     }
-
-
-def _own_items(exclude_self: bool | np.ndarray, n_queries: int) -> np.ndarray | None:
-    """Each query's own item, as `count_ties` has checked it."""
-    if exclude_self is False:
-        return None
-    return np.arange(n_queries) if exclude_self is True else np.asarray(exclude_self)
 
 
 def _cut_scores(cutoffs: Sequence[int]) -> dict[str, Score]:
@@ -169,11 +165,11 @@ def _audited(
     name: str, exact: PerQuery, printed: Mapping[str, PerQuery], is_scored: np.ndarray
 ) -> AuditedMetric:
     """Rows in the order of ROWS, for what this metric and affinity have."""
-    found = {key: scores[name] for key, scores in printed.items()}
-    found["shuffled"] = np.stack([found[key] for key in found if key.startswith("shuffled ")])
-    found |= exact
+    values = {order: scores[name] for order, scores in printed.items()}
+    shuffled = [scores for order, scores in values.items() if order.startswith("shuffled ")]
+    values |= {"shuffled": np.stack(shuffled), **exact}
     expected = exact["expected"][is_scored]
-    rows = [_row(key, found[key][..., is_scored], expected) for key in ROWS if key in found]
+    rows = [_row(key, values[key][..., is_scored], expected) for key in ROWS if key in values]
     means = {key: float(exact[key][is_scored].mean()) for key in ("expected", "worst", "best")}
     return AuditedMetric(name=name, rows=tuple(rows), **means)
 
@@ -225,11 +221,10 @@ def _tie_sizes(ties: TieHistogram, is_scored: np.ndarray) -> TieSizes:
 
 def _conventions(gain: str, discount: str, n_shuffles: int, random_state: int) -> dict[str, str]:
     """What the numbers depend on, in words."""
-    gains = {"exp": "2^level - 1", "linear": "level"}
-    discounts = {"log2": "1 / log2(rank + 1)", "rsh": "1 at rank 1, then 1 / log2(rank)"}
+    words = metrics.parse_metric(f"nDCG({gain},{discount})").conventions("skip")
     return {
         "AP": "exact expectation over the orders of tied items, divided by all relevant items",
-        "nDCG": f"gain {gains[gain]}, discount {discounts[discount]}, uncut",
+        "nDCG": f"gain {words['gain']}; discount {words['discount']}; no cutoff",
         "queries": "those without a relevant item are left out of every mean",
         "shuffles": f"{n_shuffles} orders of the database, seed {random_state}",
         "points": "100 times the difference from the exact score",

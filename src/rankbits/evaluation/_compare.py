@@ -55,7 +55,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The same, ready for JSON: NaN is None, and an infinite t is the text "inf" or "-inf"."""
-        rows = {name: asdict(found) for name, found in self.metrics.items()}
+        rows = {name: asdict(difference) for name, difference in self.metrics.items()}
         return {
             "metrics": {
                 name: {key: _json_number(value) for key, value in row.items()}
@@ -77,7 +77,7 @@ def compare(
 
     Parameters
     ----------
-    a, b : Evaluation, or dict from metric name to one value a query; shared names are compared
+    a, b : Evaluation, or dict from metric name to one value per query; shared names are compared
     n_resamples : int, bootstrap draws
     random_state : int, seed of the draws; each metric starts from it anew
 
@@ -87,28 +87,28 @@ def compare(
     """
     n_resamples = _check.whole("n_resamples", n_resamples, 1)
     random_state = _check.whole("random_state", random_state, 0)
-    mine, theirs = _values("a", a), _values("b", b)
-    shared = [name for name in mine if name in theirs]
+    values_a, values_b = _values("a", a), _values("b", b)
+    shared = [name for name in values_a if name in values_b]
     if not shared:
         raise InputError(
-            f"a and b must share a metric, got {', '.join(mine)} and {', '.join(theirs)}"
+            f"a and b must share a metric, got {', '.join(values_a)} and {', '.join(values_b)}"
         )
-    found = {}
+    differences = {}
     for name in shared:
-        if len(mine[name]) != len(theirs[name]):
+        if len(values_a[name]) != len(values_b[name]):
             raise InputError(
-                f"a and b must be over the same queries, {name} has {len(mine[name])} values "
-                f"in a and {len(theirs[name])} in b"
+                f"a and b must be over the same queries, {name} has {len(values_a[name])} values "
+                f"in a and {len(values_b[name])} in b"
             )
         rng = np.random.default_rng(random_state)
-        found[name] = paired_difference(mine[name], theirs[name], n_resamples, rng)
-    return Comparison(found, n_resamples, random_state)
+        differences[name] = paired_difference(values_a[name], values_b[name], n_resamples, rng)
+    return Comparison(differences, n_resamples, random_state)
 
 
 def paired_difference(
     a: np.ndarray, b: np.ndarray, n_resamples: int, rng: np.random.Generator
 ) -> Difference:
-    """Compare two values a query; a query where either is NaN is left out."""
+    """Compare two values per query; a query where either is NaN is left out."""
     is_defined = ~(np.isnan(a) | np.isnan(b))
     a, b = a[is_defined], b[is_defined]
     d = b - a
@@ -172,16 +172,16 @@ def _student(d: np.ndarray) -> tuple[float, float]:
 
 def _values(name: str, source: Evaluation | Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Per-query values by metric, as 1-D float64."""
-    found = source.per_query if isinstance(source, Evaluation) else source
-    if not isinstance(found, Mapping):
+    per_query = source.per_query if isinstance(source, Evaluation) else source
+    if not isinstance(per_query, Mapping):
         raise InputError(
-            f"{name} must be an Evaluation or a dict of values, got {_check.describe(found)}"
+            f"{name} must be an Evaluation or a dict of values, got {_check.describe(per_query)}"
         )
-    arrays = {metric: np.asarray(values) for metric, values in found.items()}
+    arrays = {metric: np.asarray(values) for metric, values in per_query.items()}
     for metric, values in arrays.items():
         if values.ndim != 1 or values.dtype.kind not in "iuf" or np.isinf(values).any():
             raise InputError(
-                f"{name} must have one finite number or NaN a query for {metric}, "
+                f"{name} must have one finite number or NaN per query for {metric}, "
                 f"got {_check.describe(values)}"
             )
     return {metric: values.astype(np.float64) for metric, values in arrays.items()}

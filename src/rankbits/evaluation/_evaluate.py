@@ -14,11 +14,9 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluation import _conventions
-from rankbits.evaluation._names import Metric, parse_metrics
 from rankbits.evaluation._shards import Progress
 from rankbits.histogram import TieHistogram, count_ties
-from rankbits.metrics import crowds, empty_balls, lgap_from_counts
+from rankbits.metrics import NamedMetric, empty_balls, parse_metrics
 
 EMPTY = ("skip", "zero", "error")
 
@@ -31,14 +29,14 @@ class Evaluation:
     ----------
     per_query : dict from metric name to ndarray of float64, shape (queries,)
         NaN where a query has no such value and the policy is "skip"; 0 there under "zero".
-    histogram : TieHistogram, for metrics asked for later
+    histogram : TieHistogram, from which further metrics can be computed
     empty : "skip", "zero" or "error"
     """
 
     per_query: dict[str, np.ndarray]
     histogram: TieHistogram
     empty: str
-    asked: tuple[Metric, ...] = field(repr=False)
+    requests: tuple[NamedMetric, ...] = field(repr=False)
 
     @property
     def mean(self) -> dict[str, float]:
@@ -62,7 +60,7 @@ class Evaluation:
 
         hist = self.histogram
         return {
-            "metrics": {metric.name: self._summary(metric) for metric in self.asked},
+            "metrics": {metric.name: self._summary(metric) for metric in self.requests},
             "bits": hist.n_bits,
             "queries": hist.n_queries,
             "database": int(hist.items.sum(axis=1).max(initial=0)),
@@ -72,7 +70,7 @@ class Evaluation:
             "version": __version__,
         }
 
-    def _summary(self, metric: Metric) -> dict[str, Any]:
+    def _summary(self, metric: NamedMetric) -> dict[str, Any]:
         """The mean of one metric with the counts and the conventions behind it."""
         values = self.per_query[metric.name]
         n_skipped = int(np.isnan(values).sum())
@@ -84,7 +82,7 @@ class Evaluation:
         }
         if metric.radius is not None:
             summary["empty_balls"] = float(np.mean(empty_balls(self.histogram, metric.radius)))
-        summary["conventions"] = _conventions.conventions(metric, self.empty)
+        summary["conventions"] = metric.conventions(self.empty)
         return summary
 
 
@@ -117,20 +115,20 @@ def evaluate(
     """
     _check.choice("empty", empty, EMPTY)
     n_bits = queries.n_bits if isinstance(queries, BinaryCodes) else None
-    asked = parse_metrics(metrics, n_bits)
+    requests = parse_metrics(metrics, n_bits)
     hist = count_ties(
         queries, database, affinity, exclude_self, n_threads=n_threads, progress=progress
     )
-    largest = None
-    if any(metric.needs_codes for metric in asked):
-        largest = crowds(queries, database, exclude_self, n_threads=n_threads)
-    values = {
-        metric.name: lgap_from_counts(hist, largest, metric.cut)
-        if largest is not None and metric.needs_codes
-        else _conventions.values(metric, hist)
-        for metric in asked
+    counters = {request.metric: request.metric.count_codes for request in requests}
+    code_counts = {
+        metric: count_codes(queries, database, exclude_self, n_threads=n_threads)
+        for metric, count_codes in counters.items()
+        if count_codes is not None
     }
-    return _evaluation(values, asked, hist, empty)
+    values = {
+        request.name: request.values(hist, code_counts.get(request.metric)) for request in requests
+    }
+    return _evaluation(values, requests, hist, empty)
 
 
 def evaluate_histogram(
@@ -145,19 +143,19 @@ def evaluate_histogram(
         raise InputError(f"hist must be a TieHistogram, got {_check.describe(hist)}")
     if hist.n_queries == 0:
         raise InputError("hist must have at least one query, it has none")
-    asked = parse_metrics(metrics, hist.n_bits)
-    for metric in asked:
-        if metric.needs_codes:
+    requests = parse_metrics(metrics, hist.n_bits)
+    for request in requests:
+        if request.needs_codes:
             raise InputError(
-                f"metric {metric.name!r} needs the codes themselves, a histogram does not have "
+                f"metric {request.name!r} needs the codes themselves, a histogram does not have "
                 "them; call evaluate() with codes"
             )
-    values = {metric.name: _conventions.values(metric, hist) for metric in asked}
-    return _evaluation(values, asked, hist, empty)
+    values = {request.name: request.values(hist) for request in requests}
+    return _evaluation(values, requests, hist, empty)
 
 
 def _evaluation(
-    values: dict[str, np.ndarray], asked: Sequence[Metric], hist: TieHistogram, empty: str
+    values: dict[str, np.ndarray], requests: Sequence[NamedMetric], hist: TieHistogram, empty: str
 ) -> Evaluation:
     """Apply the policy for queries with nothing relevant."""
     empty_queries = np.flatnonzero(hist.positives.sum(axis=1) == 0)
@@ -167,8 +165,8 @@ def _evaluation(
             f"{hist.n_queries} queries in all; pass empty='skip' or empty='zero' to go on"
         )
     if empty == "zero":
-        values = {name: np.nan_to_num(found, nan=0.0) for name, found in values.items()}
-    return Evaluation(values, hist, empty, tuple(asked))
+        values = {name: np.nan_to_num(column, nan=0.0) for name, column in values.items()}
+    return Evaluation(values, hist, empty, tuple(requests))
 
 
 def _mean(values: np.ndarray) -> float:

@@ -31,15 +31,15 @@ class RelevantRanks:
     n_relevant: np.ndarray  # relevant items of each query
 
     def average_precision(self, k: int | None = None, normalise: str = "total") -> np.ndarray:
-        """AP of each query in this very order: sum of hit / rank over the ranks up to k, divided.
+        """AP of each query in this order: sum of hit / rank over the ranks up to k, divided.
 
         The divisor is the hits up to k ("retrieved"), min(relevant, k) ("min") or all relevant
         items ("total"); without k they are one. No hit up to k scores 0; NaN where nothing is
         relevant.
         """
-        is_kept = self.rank <= (np.inf if k is None else k)
-        query, n_queries = self.query[is_kept], len(self.n_relevant)
-        precision = self.hit[is_kept] / self.rank[is_kept]
+        is_inside = self.rank <= (np.inf if k is None else k)
+        query, n_queries = self.query[is_inside], len(self.n_relevant)
+        precision = self.hit[is_inside] / self.rank[is_inside]
         divisor = {
             "retrieved": np.bincount(query, minlength=n_queries),
             "min": self.n_relevant if k is None else np.minimum(self.n_relevant, k),
@@ -49,7 +49,7 @@ class RelevantRanks:
         return np.where(self.n_relevant > 0, total / np.maximum(divisor, 1), np.nan)
 
     def discounted_gain(self, gains: np.ndarray, discounts: np.ndarray) -> np.ndarray:
-        """DCG of each query in this very order: sum of gains[level] * discounts[rank - 1].
+        """DCG of each query in this order: sum of gains[level] * discounts[rank - 1].
 
         0 where nothing is relevant.
         """
@@ -64,8 +64,8 @@ Progress = Callable[[int, int], None]
 def relevant_ranks(ranked: np.ndarray) -> RelevantRanks:
     """Read off the relevant items of rankings: `ranked` has the level of each rank, row by query.
 
-    >>> found = relevant_ranks(np.array([[0, 1, 1, 0]]))
-    >>> found.rank.tolist(), found.average_precision().round(3).tolist()
+    >>> ranks = relevant_ranks(np.array([[0, 1, 1, 0]]))
+    >>> ranks.rank.tolist(), ranks.average_precision().round(3).tolist()
     ([2, 3], [0.583])
     """
     flat = np.flatnonzero(ranked != 0)
@@ -112,9 +112,9 @@ def score_orders(
             levels = levels.copy()  # a dense affinity hands out its own matrix
             _put_last(own_items[rows], distances, levels, queries.n_bits + 1)
         for name, order in orders.items():
-            found = relevant_ranks(ranked_levels(distances, levels, order))
+            ranks = relevant_ranks(ranked_levels(distances, levels, order))
             for score, function in scores.items():
-                table[name][score][rows] = function(found)
+                table[name][score][rows] = function(ranks)
         if progress is not None:
             progress(rows.stop, n_queries)
     return table
@@ -169,6 +169,6 @@ def _narrow(distances: np.ndarray, n_bits: int) -> np.ndarray:
 
 def _put_last(own: np.ndarray, distances: np.ndarray, levels: np.ndarray, beyond: int) -> None:
     """Make each query's own item irrelevant and farther than any other: it changes no score."""
-    asked = np.flatnonzero(own >= 0)
-    distances[asked, own[asked]] = beyond
-    levels[asked, own[asked]] = 0
+    rows = np.flatnonzero(own >= 0)
+    distances[rows, own[rows]] = beyond
+    levels[rows, own[rows]] = 0

@@ -1,4 +1,4 @@
-"""Per-query values in a Parquet file: a column `query`, and one column a metric."""
+"""Per-query values in a Parquet file: a column `query`, and one column for each metric."""
 
 import os
 

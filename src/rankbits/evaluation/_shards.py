@@ -7,7 +7,7 @@ import numpy as np
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.histogram import TieHistogram, count_ties
+from rankbits.histogram import TieHistogram, count_ties, own_items
 
 Progress = Callable[[int, int], None]
 
@@ -15,27 +15,23 @@ Progress = Callable[[int, int], None]
 def count_shards(
     queries: BinaryCodes,
     shards: Sequence[tuple[BinaryCodes, Affinity]],
-    exclude_self: bool = False,
+    exclude_self: bool | np.ndarray = False,
     *,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> TieHistogram:
     """Count each shard of a database by itself and add: the same bits as counting it whole.
 
-    With exclude_self, query i is item i of the shards taken one after the other.
+    `exclude_self` is as in `rankbits.count_ties`, with the items numbered through the shards.
     """
     sizes = [len(database) for database, _ in shards]
-    if exclude_self and sum(sizes) != len(queries):
-        raise InputError(
-            f"exclude_self needs the queries to be the database, got {len(queries)} queries "
-            f"and {sum(sizes)} items"
-        )
+    own = own_items(exclude_self, len(queries), sum(sizes))
     total: TieHistogram | None = None
     start = 0
     for (database, affinity), size in zip(shards, sizes, strict=True):
-        own = _rows_inside(len(queries), start, size) if exclude_self else False
+        own_here = False if own is None else _rows_inside(own, start, size)
         step = _shifted(progress, len(queries) * start, len(queries) * sum(sizes))
-        part = count_ties(queries, database, affinity, own, n_threads=n_threads, progress=step)
+        part = count_ties(queries, database, affinity, own_here, n_threads=n_threads, progress=step)
         total = part if total is None else total + part
         start += size
     if total is None:
@@ -43,10 +39,10 @@ def count_shards(
     return total
 
 
-def _rows_inside(n_queries: int, start: int, size: int) -> np.ndarray:
-    """Row of query i within a shard that holds items start..start + size - 1, -1 if elsewhere."""
-    rows = np.arange(n_queries) - start
-    return np.where((rows >= 0) & (rows < size), rows, -1)
+def _rows_inside(own: np.ndarray, start: int, size: int) -> np.ndarray:
+    """The same items as rows of a shard that holds items start..start + size - 1, -1 elsewhere."""
+    is_inside = (own >= start) & (own < start + size)
+    return np.where(is_inside, own - start, -1)
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:

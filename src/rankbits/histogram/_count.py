@@ -17,6 +17,7 @@ from rankbits import _check, _native
 from rankbits.affinity import Affinity, Classes, Judgements, Tags
 from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 from rankbits.errors import InputError
+from rankbits.histogram._own_items import own_items
 from rankbits.histogram._table import TieHistogram
 
 Progress = Callable[[int, int], None]
@@ -55,7 +56,7 @@ def count_ties(
     """
     require_same_bits(queries, database)
     _require_shape(affinity, len(queries), len(database))
-    own = _own_items(exclude_self, len(queries), len(database))
+    own = own_items(exclude_self, len(queries), len(database))
     n_threads = _native.threads(n_threads)
     shape = (len(queries), queries.n_bits + 1, len(affinity.levels))
     counts = np.zeros(shape, np.int64)
@@ -113,10 +114,10 @@ def _judgements(
         _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
         yield len(queries) * items.stop
     for rows in _slices(len(affinity.queries), _ITEMS):
-        asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
-        distance = _pair_distances(queries, asked, database, found)
-        np.subtract.at(counts[:, :, 0], (asked, distance), 1)
-        np.add.at(counts, (asked, distance, level), 1)
+        query_rows, item_rows = affinity.queries[rows], affinity.items[rows]
+        distance = _pair_distances(queries, query_rows, database, item_rows)
+        np.subtract.at(counts[:, :, 0], (query_rows, distance), 1)
+        np.add.at(counts, (query_rows, distance, affinity.positions[rows]), 1)
 
 
 def _tags(
@@ -198,31 +199,12 @@ def _pair_distances(
     return distance
 
 
-def _own_items(exclude_self: bool | np.ndarray, n_queries: int, n_items: int) -> np.ndarray | None:
-    """The database row of each query, -1 for none; None if nothing is left out."""
-    if isinstance(exclude_self, bool | np.bool_):
-        if not exclude_self:
-            return None
-        if n_queries != n_items:
-            raise InputError(
-                f"exclude_self=True needs the queries to be the database, got {n_queries} queries "
-                f"and {n_items} items; pass each query's row of the database instead"
-            )
-        return np.arange(n_queries)
-    own = _check.array("exclude_self", exclude_self)
-    if own.shape != (n_queries,) or own.dtype.kind not in "iu":
-        raise InputError(
-            f"exclude_self must be a bool or {n_queries} integers, got {_check.describe(own)}"
-        )
-    if own.size and (own.min() < -1 or own.max() >= n_items):
-        raise InputError(f"exclude_self must name items from -1 to {n_items - 1}")
-    return own.astype(np.int64)
-
-
 def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
     if not isinstance(affinity, Affinity):
         raise InputError(
-            f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}"
+            f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}; "
+            "for a (queries, items) array of levels call affinity.levels(matrix), for labels "
+            "affinity.classes(query_labels, database_labels)"
         )
     if affinity.shape != (n_queries, n_items):
         raise InputError(

@@ -59,7 +59,10 @@ def code_use(database: BinaryCodes) -> CodeUse:
     (2, 1.0, 1.0, [0.5, 1.0])
     """
     if not isinstance(database, BinaryCodes):
-        raise InputError(f"database must be BinaryCodes, got {_check.describe(database)}")
+        raise InputError(
+            f"database must be BinaryCodes, got {_check.describe(database)}; "
+            "for packed bytes call BinaryCodes(packed, n_bits)"
+        )
     if len(database) == 0:
         raise InputError("database must not be empty")
     distinct, n_items = distinct_codes(database)

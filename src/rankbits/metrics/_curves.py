@@ -11,8 +11,8 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._cutoff import expected_hits
-from rankbits.metrics._ties import Ties, divide, ties_of
+from rankbits.metrics._sums.retrieved import expected_hits
+from rankbits.metrics._sums.ties import Ties, divide, ties_of
 
 
 class PrecisionRecall(NamedTuple):

@@ -15,10 +15,12 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._discount import DISCOUNTS, discount_spans
-from rankbits.metrics._ties import cutoff, divide, histogram, row_blocks, sum_levels
+from rankbits.metrics._metric import Metric, Option
+from rankbits.metrics._sums.discount import discount_spans
+from rankbits.metrics._sums.ties import cutoff, divide, histogram, row_blocks, sum_levels
 
-GAINS = ("exp", "linear")
+GAINS = {"exp": "2^v - 1", "linear": "v"}
+DISCOUNTS = {"log2": "1 / log2(rank + 1)", "rsh": "1 at rank 1, 1 / log2(rank) from rank 2"}
 _MAX_EXPONENT = 1023  # of a double
 
 
@@ -35,7 +37,7 @@ def ndcg(
     >>> ndcg(h).round(6).tolist()
     [0.806574]
     """
-    h, gains, totals = _opened(h, gain, discount)
+    h, gains, totals = _checked(h, gain, discount)
     k, dcg = cutoff(k), np.empty(h.n_queries)
     for rows in row_blocks(h):
         counts = h.counts[rows]
@@ -58,7 +60,7 @@ def ndcg_bounds(
     >>> [bound.round(6).tolist() for bound in ndcg_bounds(h)]
     [[0.693426], [0.919721]]
     """
-    h, gains, totals = _opened(h, gain, discount)
+    h, gains, totals = _checked(h, gain, discount)
     k = cutoff(k)
     ideal = _ideal(totals, gains, k, discount)
     bounds = []
@@ -69,13 +71,13 @@ def ndcg_bounds(
     return bounds[0], bounds[1]
 
 
-def _opened(
+def _checked(
     h: TieHistogram, gain: str, discount: str
 ) -> tuple[TieHistogram, np.ndarray, np.ndarray]:
     """The histogram, the gain of each level and the items of each level (queries, V)."""
     h = histogram(h)
-    _check.choice("discount", discount, DISCOUNTS)
-    gains = _gains(h.levels, _check.choice("gain", gain, GAINS))
+    _check.choice("discount", discount, tuple(DISCOUNTS))
+    gains = _gains(h.levels, _check.choice("gain", gain, tuple(GAINS)))
     totals = h.counts.sum(axis=1)
     with np.errstate(over="ignore"):
         is_safe = np.isfinite(totals @ gains).all()
@@ -111,3 +113,17 @@ def _ideal(totals: np.ndarray, gains: np.ndarray, k: int | None, discount: str) 
     """DCG with the highest levels first."""
     ideal: np.ndarray = discount_spans(_edges(totals[:, ::-1], k), discount) @ gains[::-1]
     return ideal
+
+
+METRIC = Metric(
+    name="nDCG",
+    summary="discounted sum of the gains of the levels, divided by that of the ideal order",
+    function=ndcg,
+    bounds=ndcg_bounds,
+    cutoffs=("none", "rank"),
+    options=(
+        Option("gain", GAINS),
+        Option("discount", DISCOUNTS, implies={"rsh": {"gain": "linear"}}),  # as in the RSH paper
+    ),
+    aliases=("dcg", "mndcg"),
+)

@@ -1,17 +1,15 @@
-"""Metrics of the first positive: is there one within k ranks, and at which rank.
+"""Hit rate: is there a relevant item within the first k ranks?
 
 Notation:
-    n, p  items and positives in a tie       N  items in all nearer ties
-    m     places of a tie inside the cutoff  j  place of the first positive in its tie, from 1
+    n, p  items and positives in a tie       m  places of a tie inside the cutoff
 """
 
 import numpy as np
 
 from rankbits import _check
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._first_place import mean_reciprocal
-from rankbits.metrics._harmonic import span_and_ramp
-from rankbits.metrics._ties import Ties, cut_tie, ties_of
+from rankbits.metrics._metric import Metric
+from rankbits.metrics._sums.ties import cut_tie, ties_of
 
 _STEPS = 256
 _CERTAIN = 45.0  # exp(-45) of the chance left changes no double
@@ -55,27 +53,11 @@ def _log_miss(n: np.ndarray, p: np.ndarray, m: np.ndarray) -> np.ndarray:
     return total
 
 
-def reciprocal_rank(h: TieHistogram) -> np.ndarray:
-    """Expected 1 / rank of the first positive; NaN where there is none.
-
-    In the first tie with p > 0, sum over j of C(n - j, p - 1) / C(n, p) / (N + j).
-    Equation (RR) of docs/math.md.
-
-    >>> reciprocal_rank(TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))).tolist()
-    [0.75]
-    """
-    ties = ties_of(h)
-    n, p, N = _first_positive_tie(ties)
-    found = np.full(len(n), np.nan)
-    spans, ramps = span_and_ramp(N, n)
-    one, two, more = p == 1, p == 2, p > 2
-    found[one] = (spans / n)[one]
-    found[two] = 2.0 * ((spans - ramps / np.maximum(n - 1.0, 1.0)) / n)[two]
-    found[more] = mean_reciprocal(n[more], p[more], N[more])
-    return found
-
-
-def _first_positive_tie(ties: Ties) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """n, p and N of the nearest tie with a positive; p = 0 and n = 1 where there is none."""
-    at = (np.arange(len(ties.n)), (ties.p > 0).argmax(axis=1))
-    return np.maximum(ties.n[at], 1.0), ties.p[at], ties.N[at]
+METRIC = Metric(
+    name="Hit",
+    summary="chance that at least one relevant item is retrieved",
+    function=hit_rate,
+    cutoffs=("rank",),
+    value_if_empty=0.0,
+    aliases=("hits", "hitrate", "hr", "success"),
+)

@@ -34,7 +34,7 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class CutTie:
-    """The tie that a cutoff splits, one a query; m = 0 where the cutoff splits none.
+    """The tie that a cutoff splits, one per query; m = 0 where the cutoff splits none.
 
     P counts every positive ranked before that tie: all those certainly within the cutoff.
     """
@@ -81,9 +81,9 @@ def _ties(counts: np.ndarray) -> Ties:
 
 def cut_tie(ties: Ties, k: int) -> CutTie:
     """The tie with places on both sides of rank k, of each query."""
-    whole = (ties.N + ties.n <= k).sum(axis=1)
-    is_split = whole < ties.n.shape[1]
-    at = (np.arange(len(whole)), np.where(is_split, whole, 0))
+    n_inside = (ties.N + ties.n <= k).sum(axis=1)  # ties wholly within the cutoff
+    is_split = n_inside < ties.n.shape[1]
+    at = (np.arange(len(n_inside)), np.where(is_split, n_inside, 0))
     n, p = np.where(is_split, ties.n[at], 1.0), np.where(is_split, ties.p[at], 0.0)
     N = np.where(is_split, ties.N[at], ties.n_items)
     P = np.where(is_split, ties.P[at], ties.n_positives)
@@ -106,16 +106,16 @@ def row_blocks(h: TieHistogram) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def divide(part: np.ndarray, whole: np.ndarray, empty: float) -> np.ndarray:
-    """The quotient part / whole, and `empty` where whole is 0."""
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), empty)
+def divide(part: np.ndarray, total: np.ndarray, empty: float) -> np.ndarray:
+    """The quotient part / total, and `empty` where the total is 0."""
+    return np.where(total > 0, part / np.where(total > 0, total, 1.0), empty)
 
 
 def histogram(h: TieHistogram) -> TieHistogram:
     """Refuse anything but a histogram, codes or an array of counts above all."""
     if not isinstance(h, TieHistogram):
         raise InputError(
-            f"h must be a TieHistogram, got {_check.describe(h)}; make one with count_ties()"
+            f"h must be a TieHistogram, got {_check.describe(h)}; count_ties() returns one"
         )
     return h
 

@@ -12,8 +12,6 @@ Ranks up to 2^20 read a table of prefix sums; beyond it a run is integrated, so 
 
 import numpy as np
 
-DISCOUNTS = ("log2", "rsh")
-
 _LIMIT = 1 << 20
 _SMALLEST = 1 << 12
 _GRID = 2.0**-10  # a prefix sum is a multiple of this, exact, plus a small rest

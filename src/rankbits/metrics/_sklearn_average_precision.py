@@ -1,9 +1,9 @@
-"""What other evaluators print, where the histogram tells; for comparison only."""
+"""Average precision as scikit-learn defines it under ties; for comparison only."""
 
 import numpy as np
 
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._ties import divide, ties_of
+from rankbits.metrics._sums.ties import divide, ties_of
 
 
 def sklearn_average_precision(h: TieHistogram) -> np.ndarray:

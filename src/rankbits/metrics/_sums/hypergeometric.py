@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankbits.metrics._ties import CutTie
+from rankbits.metrics._sums.ties import CutTie
 
 _CELLS = 1 << 18  # weights held at once: a few arrays of 2 MB
 
@@ -20,22 +20,22 @@ Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def expectation(cut: CutTie, value: Value) -> np.ndarray:
-    """Sum over r of w(r) value(rows, r), one a query; equation (w) of docs/math.md.
+    """Sum over r of w(r) value(rows, r), one per query; equation (w) of docs/math.md.
 
     `value` gets a column of query numbers and a matrix of r, and may not be negative.
     """
     mode = np.floor((cut.m + 1.0) * (cut.p + 1.0) / (cut.n + 2.0))
     mode = np.clip(mode, cut.fewest(), cut.most())
     reach = _reach(cut, mode)
-    found = np.empty(len(mode))
+    means = np.empty(len(mode))
     order = np.argsort(reach)
     while order.size:  # widest first, so that the rows of a chunk are of like width
         width = int(reach[order[-1]])
         size = max(1, _CELLS // (2 * width + 1))
         rows, order = order[-size:], order[:-size]
         r, weights = _window(cut[rows], mode[rows], width)
-        found[rows] = (weights * value(rows[:, None], r)).sum(axis=1) / weights.sum(axis=1)
-    return found
+        means[rows] = (weights * value(rows[:, None], r)).sum(axis=1) / weights.sum(axis=1)
+    return means
 
 
 def _reach(cut: CutTie, mode: np.ndarray) -> np.ndarray:
