@@ -19,7 +19,7 @@ from commands import Command, assert_one_line, interrupted_after
 from rankbits import BinaryCodes, methods
 from rankbits.cli import _stream
 from rankbits.datasets import load_codes
-from rankbits.methods import _base
+from rankbits.methods import base
 
 N_BITS = 21
 X = np.random.default_rng(4).standard_normal((1000, 6)).astype(np.float32)
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     methods.get("lsh", n_bits=N_BITS, random_state=0).fit(X).save("model")
     np.save("x.npy", X)
-    monkeypatch.setattr(_base, "_BLOCK_CELLS", 21 * 16)  # 16 rows a block of 21 bits, 64 a step
+    monkeypatch.setattr(base, "_BLOCK_CELLS", 21 * 16)  # 16 rows a block of 21 bits, 64 a step
     monkeypatch.setattr(_stream, "_NOTE_SECONDS", 0.0)
     return tmp_path
 
@@ -183,8 +183,8 @@ def test_what_is_not_of_the_same_model_and_input_is_not_gone_on_with(folder, mon
 SCRIPT = """
 import sys
 from rankbits.cli import _stream, main
-from rankbits.methods import _base
-_base._BLOCK_CELLS, _stream._NOTE_SECONDS = 21 * 16, 0.0
+from rankbits.methods import base
+base._BLOCK_CELLS, _stream._NOTE_SECONDS = 21 * 16, 0.0
 print("ready", file=sys.stderr, flush=True)
 main()
 """

@@ -45,7 +45,7 @@ def read_whole(found):
         return found.search(found.codes(), 3)
     if isinstance(found, datasets.Labelled):
         return found.x.tobytes() + found.y.tobytes()
-    if isinstance(found, methods._base.BaseHasher):
+    if isinstance(found, methods.base.BaseHasher):
         return found.project(np.ones((2, 6)))
     return found.tobytes() if isinstance(found, np.ndarray) else repr(found)
 

@@ -25,7 +25,7 @@ def encode(
     started = time.monotonic()
     with input_errors_exit_1():
         from rankbits.cli._stream import encode_files
-        from rankbits.methods._persist import load_with_checksum
+        from rankbits.methods.persistence import load_with_checksum
 
         _require_target(out, rows)
         hasher, checksum = load_with_checksum(model)

@@ -108,7 +108,7 @@ def _fit_with_bar(hasher: Any, x: np.ndarray, y: Any) -> None:
 def _require_place(out: str, overwrite: bool) -> None:
     """Refuse a folder that could not be written, before the work that would fill it."""
     from rankbits._folders import require_replaceable
-    from rankbits.methods._persist import is_model
+    from rankbits.methods.persistence import is_model
 
     require_replaceable(out, is_model)
     if os.path.isdir(out) and os.listdir(out) and not overwrite:
