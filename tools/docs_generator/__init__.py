@@ -1,7 +1,7 @@
 """The parts of the documentation that are written by a program, from the code itself.
 
 - `commands`: every command with its options
-- `tables`: the methods, kinds of index and protocols
+- `tables`: the methods, metrics, kinds of index and protocols
 - `reference`: one page for each public package, with every public name
 - `pages`: all of them, and where they belong
 - `docstrings`: how the site reads docstrings

@@ -10,12 +10,19 @@ from pathlib import Path
 
 from docs_generator.commands import commands_page
 from docs_generator.reference import reference_pages
-from docs_generator.tables import kinds_table, method_names, methods_table, protocols_table
+from docs_generator.tables import (
+    kinds_table,
+    method_names,
+    methods_table,
+    metrics_table,
+    protocols_table,
+)
 
 ROOT = Path(__file__).parents[2]
 BLOCKS: dict[str, Callable[[], str]] = {
     "method names": method_names,
     "methods": methods_table,
+    "metrics": metrics_table,
     "kinds": kinds_table,
     "protocols": protocols_table,
 }

@@ -1,6 +1,7 @@
-"""Tables of methods, kinds of index and protocols, from what each says of itself."""
+"""Tables of methods, metrics, kinds of index and protocols, from what each says of itself."""
 
 import inspect
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import fields
@@ -9,6 +10,10 @@ from typing import Any
 from docs_generator.markdown import code, table
 from rankbits import benchmark, methods
 from rankbits.index import engines
+from rankbits.metrics import Metric, registered
+
+
+_CUTOFFS = {"none": "none", "rank": "rank, as in @100", "radius": "radius, as in @r2"}
 
 
 def method_names() -> str:
@@ -53,6 +58,27 @@ def first_sentence(documented: Any) -> str:
     """
     paragraph = (inspect.getdoc(documented) or "").split("\n\n")[0]
     return re.sub(r" \[\d+\]_", "", " ".join(paragraph.split()))
+
+
+def metrics_table() -> str:
+    """One row per metric, and below it one row per word that a name may have in parentheses."""
+    header = ["Metric", "What it measures", "Cutoff", "Bounds", "Query with nothing relevant"]
+    words = table(["Name", "Convention"], (row for m in registered() for row in _word_rows(m)))
+    return f"{table(header, map(_metric_row, registered()))}\n\n{words}"
+
+
+def _metric_row(metric: Metric) -> list[str]:
+    bounds = f"{code('.worst')}, {code('.best')}" if metric.bounds else ""
+    empty = "undefined" if math.isnan(metric.value_if_empty) else f"{metric.value_if_empty:g}"
+    cutoffs = "; ".join(_CUTOFFS[cutoff] for cutoff in metric.cutoffs)
+    return [code(metric.name), metric.summary, cutoffs, bounds, empty]
+
+
+def _word_rows(metric: Metric) -> Iterable[list[str]]:
+    for option in metric.options:
+        for word, meaning in option.choices.items():
+            default = " (the default)" if word == option.default else ""
+            yield [code(f"{metric.name}({word})"), f"{option.keyword}: {meaning}{default}"]
 
 
 def kinds_table() -> str:
