@@ -12,7 +12,6 @@ from rankbits import benchmark, methods
 from rankbits.index import engines
 from rankbits.metrics import Metric, registered
 
-
 _CUTOFFS = {"none": "none", "rank": "rank, as in @100", "radius": "radius, as in @r2"}
 
 
