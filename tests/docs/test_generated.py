@@ -44,6 +44,7 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
         ("docs/cli.md", "method names"),
         ("docs/methods.md", "methods"),
         ("docs/benchmark.md", "protocols"),
+        ("docs/benchmark.md", "protocol rules"),
     ],
 )
 def test_the_tables_are_where_readers_look_for_them(page, block):

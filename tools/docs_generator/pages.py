@@ -15,7 +15,9 @@ from docs_generator.tables import (
     method_names,
     methods_table,
     metrics_table,
+    protocol_rules_table,
     protocols_table,
+    rules_table,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +27,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "kinds": kinds_table,
     "protocols": protocols_table,
+    "protocol rules": protocol_rules_table,
+    "rules": rules_table,
 }
 _BLOCK = re.compile(r"(<!-- generated: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 

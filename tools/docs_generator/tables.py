@@ -107,6 +107,28 @@ def protocols_table() -> str:
     return table(header, rows)
 
 
+def protocol_rules_table() -> str:
+    """One row per protocol: how it splits the data, what is relevant, and what to know."""
+    header = ["Protocol", "Split", "Relevance", "Note"]
+    rows = (
+        [code(p.name), code(repr(p.split)), code(repr(p.relevance)), p.note]
+        for p in benchmark.protocols()
+    )
+    return table(header, rows)
+
+
+def rules_table() -> str:
+    """One row per rule that a protocol can have, from its docstring."""
+    names = [name for name in benchmark.__all__ if _is_rule(getattr(benchmark, name))]
+    rows = ([code(name), first_sentence(getattr(benchmark, name))] for name in names)
+    return table(["Rule", "What it says"], rows)
+
+
+def _is_rule(value: Any) -> bool:
+    """A rule of splitting can draw, a rule of relevance gives a task."""
+    return inspect.isclass(value) and (hasattr(value, "draw") or hasattr(value, "task"))
+
+
 def _first(names: Iterable[str], n: int) -> str:
     """The first n names, and how many more there are."""
     listed = [code(name) for name in names]
