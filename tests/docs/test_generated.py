@@ -78,6 +78,14 @@ def test_docstrings_become_markdown():
     )
 
 
+def test_what_stands_in_place_of_a_type_becomes_the_description():
+    text = "Find.\n\nParameters\n----------\na, b : what to find\nk : int\n    How many.\n\nc : d"
+    assert as_markdown(text) == text.replace("a, b : what", "a, b\n    what").replace(
+        "c : d", "c\n    d"
+    )
+    assert as_markdown("a : b") == "a : b"
+
+
 def test_the_readme_names_every_extra_that_users_install():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"]) - {"dev", "docs", "test"} - NOT_USED_YET

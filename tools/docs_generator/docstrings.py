@@ -1,8 +1,8 @@
 """How the site reads docstrings: a doctest becomes a block of code, a footnote a plain number.
 
 mkdocstrings takes docstrings as Markdown. Ours are plain text with numpydoc sections, so some lines
-need a form that Markdown understands. Docstrings are the sources' own, except for estimators:
-classes there complete their docstrings when they are imported.
+need a form that Markdown understands. Everything is read from the sources, except for estimators:
+some of them get their constructor, and inherited parameters in their docstring, when imported.
 """
 
 import inspect
@@ -11,13 +11,32 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from griffe import Class, Docstring, Extension, Module, Object
+from griffe import (
+    Class,
+    Docstring,
+    Extension,
+    Function,
+    Module,
+    Object,
+    Parameter,
+    ParameterKind,
+    Parameters,
+)
 
 _FOOTNOTE_MARK = re.compile(r" \[(\d+)\]_")
 _FOOTNOTE = re.compile(r"^\.\. \[(\d+)\] ", re.MULTILINE)
 _DOCTEST = re.compile(r"^>>> ", re.MULTILINE)
+_SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:(?!^\S.*\n---).*\n?)*", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w[\w, *]*) : (.+)$(?!\n +\S)", re.MULTILINE)
 _INDENTED = re.compile(r"(:\n)( {2,}\S)")
 _COMPLETED = "rankbits.methods."
+_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: ParameterKind.positional_only,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: ParameterKind.positional_or_keyword,
+    inspect.Parameter.VAR_POSITIONAL: ParameterKind.var_positional,
+    inspect.Parameter.KEYWORD_ONLY: ParameterKind.keyword_only,
+    inspect.Parameter.VAR_KEYWORD: ParameterKind.var_keyword,
+}
 
 
 def as_markdown(text: str) -> str:
@@ -26,6 +45,7 @@ def as_markdown(text: str) -> str:
     text = _with_heading(text, "References", _FOOTNOTE)
     text = _FOOTNOTE.sub(r"[\1] ", text)
     text = _with_heading(text, "Examples", _DOCTEST)
+    text = _SECTION.sub(lambda section: _ENTRY.sub(r"\1\n    \2", section[0]), text)
     return _INDENTED.sub(r"\1\n\2", text)
 
 
@@ -40,36 +60,49 @@ def _with_heading(text: str, heading: str, content: re.Pattern[str]) -> str:
 class PlainDocstrings(Extension):
     """Rewrites every docstring before mkdocstrings parses it."""
 
-    def on_instance(self, *, obj: Object, **kwargs: Any) -> None:
-        """Called for every module, class, function and attribute."""
-        if isinstance(obj, Class) and obj.path.startswith(_COMPLETED):
-            obj.docstring = _docstring_at_run_time(obj)
-        if obj.docstring is not None:
-            obj.docstring.value = as_markdown(obj.docstring.value)
-
     def on_package(self, *, pkg: Module, **kwargs: Any) -> None:
-        """Called once, when all modules are there: a method may inherit its docstring."""
+        """Called once, when all modules are there."""
         for cls in _classes_of(pkg):
+            if cls.path.startswith(_COMPLETED) and cls.docstring is not None:
+                _take_from_run_time(cls)
             for name, member in cls.members.items():
                 if member.is_function and member.docstring is None:
                     member.docstring = _inherited_docstring(cls, name)
+        for member in _members_of(pkg):
+            if member.docstring is not None:
+                member.docstring.value = as_markdown(member.docstring.value)
 
 
-def _classes_of(parent: Module | Class) -> Iterator[Class]:
+def _members_of(parent: Object) -> Iterator[Object]:
+    """All that a module or a class defines, itself included."""
+    yield parent
     for member in parent.members.values():
-        if not member.is_alias and isinstance(member, Module | Class):
-            yield from _classes_of(member)
-            if isinstance(member, Class):
-                yield member
+        if not member.is_alias:
+            yield from _members_of(member)
+
+
+def _classes_of(package: Module) -> Iterator[Class]:
+    return (member for member in _members_of(package) if isinstance(member, Class))
 
 
 def _inherited_docstring(cls: Class, name: str) -> Docstring | None:
-    members = (base.members.get(name) for base in cls.mro())
-    return next((member.docstring for member in members if member and member.docstring), None)
+    """The docstring of the method that this one overrides."""
+    for base in cls.mro():
+        docstring = base.members[name].docstring if name in base.members else None
+        if docstring is not None:
+            return Docstring(docstring.value, parent=cls.members[name])
+    return None
 
 
-def _docstring_at_run_time(cls: Class) -> Docstring | None:
-    text = inspect.getdoc(getattr(import_module(cls.module.path), cls.name, None))
-    if cls.docstring is None or text is None:
-        return cls.docstring
-    return Docstring(text, lineno=cls.docstring.lineno, parent=cls)
+def _take_from_run_time(cls: Class) -> None:
+    """Docstring and constructor of an estimator as they are once it is imported."""
+    estimator = getattr(import_module(cls.module.path), cls.name, None)
+    if not inspect.isclass(estimator):
+        return
+    cls.docstring = Docstring(inspect.getdoc(estimator) or "", parent=cls)
+    parameters = Parameters(Parameter("self", kind=ParameterKind.positional_or_keyword))
+    for parameter in inspect.signature(estimator).parameters.values():
+        default = None if parameter.default is parameter.empty else repr(parameter.default)
+        kind = _KINDS[parameter.kind]
+        parameters.add(Parameter(parameter.name, kind=kind, default=default))
+    cls.set_member("__init__", Function("__init__", parameters=parameters))

@@ -70,15 +70,18 @@ def reference_pages() -> dict[str, str]:
 
 
 def _page(room: Room) -> str:
-    parts = [f"# {room.modules[0]}"]
+    first, *others = room.modules
+    parts = [f"# {first}", directive(first, members=False)]
     if room.table is not None:
         parts += [f"## {room.heading}", room.table()]
-    for module in room.modules:
-        if module != room.modules[0]:
-            parts.append(f"## {module}")
-        parts.append(directive(module, members=False))
-        parts += [directive(f"{module}.{name}") for name in public_names(module)]
+    parts += ["## Names", *_directives(first)]
+    for module in others:
+        parts += [f"## {module}", directive(module, members=False), *_directives(module)]
     return "\n\n".join(parts) + "\n"
+
+
+def _directives(module: str) -> list[str]:
+    return [directive(f"{module}.{name}") for name in public_names(module)]
 
 
 def directive(path: str, *, members: bool = True) -> str:
