@@ -77,7 +77,7 @@ def _members_of(parent: Object) -> Iterator[Object]:
     """All that a module or a class defines, itself included."""
     yield parent
     for member in parent.members.values():
-        if not member.is_alias:
+        if isinstance(member, Object):  # and no alias of what another module defines
             yield from _members_of(member)
 
 
@@ -90,7 +90,7 @@ def _inherited_docstring(cls: Class, name: str) -> Docstring | None:
     for base in cls.mro():
         docstring = base.members[name].docstring if name in base.members else None
         if docstring is not None:
-            return Docstring(docstring.value, parent=cls.members[name])
+            return Docstring(docstring.value, parent=cls)
     return None
 
 
