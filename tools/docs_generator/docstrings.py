@@ -65,9 +65,9 @@ class PlainDocstrings(Extension):
         for cls in _classes_of(pkg):
             if cls.path.startswith(_COMPLETED) and cls.docstring is not None:
                 _take_from_run_time(cls)
-            for name, member in cls.members.items():
-                if member.is_function and member.docstring is None:
-                    member.docstring = _inherited_docstring(cls, name)
+            for member in cls.members.values():
+                if isinstance(member, Function) and member.docstring is None:
+                    member.docstring = _inherited_docstring(cls, member)
         for member in _members_of(pkg):
             if member.docstring is not None:
                 member.docstring.value = as_markdown(member.docstring.value)
@@ -85,12 +85,12 @@ def _classes_of(package: Module) -> Iterator[Class]:
     return (member for member in _members_of(package) if isinstance(member, Class))
 
 
-def _inherited_docstring(cls: Class, name: str) -> Docstring | None:
+def _inherited_docstring(cls: Class, method: Function) -> Docstring | None:
     """The docstring of the method that this one overrides."""
     for base in cls.mro():
-        docstring = base.members[name].docstring if name in base.members else None
-        if docstring is not None:
-            return Docstring(docstring.value, parent=cls)
+        overridden = base.members.get(method.name)
+        if overridden is not None and overridden.docstring is not None:
+            return Docstring(overridden.docstring.value, parent=method)
     return None
 
 
