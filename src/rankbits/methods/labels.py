@@ -12,6 +12,7 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 
+_BLOCK_CELLS = 1 << 20
 _FORMS = (
     "y must be class labels of shape (n,), multi-hot tags of shape (n, L), or an object from "
     "rankbits.affinity over (X, X)"
@@ -86,13 +87,23 @@ def _read_tags(y: np.ndarray) -> np.ndarray:
             f"y of shape {y.shape} must be multi-hot tags of 0 and 1, got {_check.describe(y)}; "
             "class labels have shape (n,)"
         )
-    is_other = (y != 0) & (y != 1)
-    if is_other.any():
+    other = _first_other_value(y)
+    if other is not None:
         hint = "class labels have shape (n,)"
         if n_rows == n_tags:
             hint = "for a matrix of levels over (X, X) pass rankbits.affinity.levels(y)"
         raise InputError(
-            f"y of shape {y.shape} must be multi-hot tags of 0 and 1, got the value "
-            f"{y[is_other][0]}; {hint}"
+            f"y of shape {y.shape} must be multi-hot tags of 0 and 1, got the value {other}; {hint}"
         )
     return y
+
+
+def _first_other_value(y: np.ndarray) -> Any:
+    """The first value that is neither 0 nor 1, or None; y may be a large file, read in blocks."""
+    n_rows = max(1, _BLOCK_CELLS // y.shape[1])
+    for start in range(0, len(y), n_rows):
+        block = y[start : start + n_rows]
+        is_other = (block != 0) & (block != 1)
+        if is_other.any():
+            return block[is_other][0]
+    return None

@@ -7,7 +7,6 @@ arrays and one of itself: a model that is altered, cut or of an unknown kind is 
 import hashlib
 import json
 import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     record = {
         "format": FORMAT,
         "version": VERSION,
-        "rankbits": version("rankbits"),
+        "rankbits": _installed_version(),
         "method": name_of(hasher),
         "n_bits": hasher.n_bits_,
         "n_features_in": getattr(hasher, "n_features_in_", None),
@@ -103,7 +102,7 @@ def _parse_record(data: bytes) -> dict[str, Any]:
     if record.get("version") != VERSION:
         raise FileFormatError(
             f"{_FACTS} has format version {record.get('version')!r:.40}, but this rankbits "
-            f"({version('rankbits')}) reads {VERSION}; update rankbits"
+            f"({_installed_version()}) reads {VERSION}; update rankbits"
         )
     if record.get(_CHECKSUM) != _checksum(record):
         raise FileFormatError(f"{_FACTS} is damaged: its checksum does not match")
@@ -122,7 +121,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     method = record["method"]
     if method not in names():
         raise FileFormatError(
-            f"the method {method!r:.40} is unknown to this rankbits ({version('rankbits')}); "
+            f"the method {method!r:.40} is unknown to this rankbits ({_installed_version()}); "
             f"known: {', '.join(names())}"
         )
     method_class = class_of(method)
@@ -192,6 +191,12 @@ def _read_arrays(content: bytes, sha256: str) -> dict[str, np.ndarray]:
 def _as_stored(array: np.ndarray) -> np.ndarray:
     """Contiguous and little-endian: safetensors writes other arrays as they lie in memory."""
     return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+
+
+def _installed_version() -> str:
+    from importlib.metadata import version  # slow to import, and seldom needed
+
+    return version("rankbits")
 
 
 def _list_columns(columns: Any) -> list[str] | None:
