@@ -90,8 +90,8 @@ def test_class_numbers_of_items_are_those_of_the_queries_and_minus_one_is_nobody
 
 def test_single_pairs_are_compared_and_minus_one_is_no_item():
     same = classes([3, 4], [4, 3, 3])
-    found = same.pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, -1, 0, -1]))
-    assert found.tolist() == [0, 1, 0, 1, 0]
+    values = same.pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, -1, 0, -1]))
+    assert values.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_labels_of_another_kind_are_refused():

@@ -16,26 +16,26 @@ EVERYTHING = slice(None)
 def test_levels_are_sizes_of_intersections(n_queries, n_items, n_tags, graded, seed):
     rng = np.random.default_rng(seed)
     mine, theirs = rng.random((n_queries, n_tags)) < 0.5, rng.random((n_items, n_tags)) < 0.5
-    found = tags(mine, theirs, graded=graded)
+    values = tags(mine, theirs, graded=graded)
     expected = tag_levels(mine, theirs, graded)
-    assert np.array_equal(found.levels[found.indices(EVERYTHING, EVERYTHING)], expected)
+    assert np.array_equal(values.levels[values.indices(EVERYTHING, EVERYTHING)], expected)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
 def test_any_number_type_of_0_and_1_is_a_tag_row(rng, dtype):
     mine, theirs = rng.integers(0, 2, (4, 9)), rng.integers(0, 2, (7, 9))
-    found = tags(mine.astype(dtype), theirs.astype(dtype), graded=True)
-    assert np.array_equal(found.indices(EVERYTHING, EVERYTHING), tag_levels(mine, theirs, True))
-    assert found.database_rows(slice(2, 5)).dtype == np.uint8
-    assert np.array_equal(found.database_rows(slice(2, 5)), theirs[2:5])
+    values = tags(mine.astype(dtype), theirs.astype(dtype), graded=True)
+    assert np.array_equal(values.indices(EVERYTHING, EVERYTHING), tag_levels(mine, theirs, True))
+    assert values.database_rows(slice(2, 5)).dtype == np.uint8
+    assert np.array_equal(values.database_rows(slice(2, 5)), theirs[2:5])
 
 
 def test_rows_without_tags_share_nothing():
     nothing = np.zeros((2, 3), int)
     for graded in (False, True):
-        found = tags(nothing, np.ones((4, 3), int), graded=graded)
-        assert found.levels.tolist() == [0, 1]
-        assert not found.indices(EVERYTHING, EVERYTHING).any()
+        values = tags(nothing, np.ones((4, 3), int), graded=graded)
+        assert values.levels.tolist() == [0, 1]
+        assert not values.indices(EVERYTHING, EVERYTHING).any()
 
 
 def test_graded_levels_end_at_what_two_rows_can_share():

@@ -43,6 +43,7 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
     [
         ("docs/cli.md", "method names"),
         ("docs/methods.md", "methods"),
+        ("docs/evaluate.md", "metrics"),
         ("docs/benchmark.md", "protocols"),
         ("docs/benchmark.md", "protocol rules"),
     ],

@@ -53,10 +53,10 @@ def tie_breakers(labels):
 @pytest.mark.parametrize("kind", AUDITED)
 def test_every_order_scores_what_a_plain_sort_scores(rng, kind):
     queries, database, known, distances, matrix = case(rng, kind)
-    found = audit(queries, database, known, n_shuffles=3, random_state=5)
+    values = audit(queries, database, known, n_shuffles=3, random_state=5)
     labels = getattr(known, "database_labels", getattr(known, "database_tags", None))
     breakers = tie_breakers(np.asarray(labels).tolist() if labels is not None else [0] * N_ITEMS)
-    for metric, score in ((found.ap, ap), (found.ndcg, ndcg)):
+    for metric, score in ((values.ap, ap), (values.ndcg, ndcg)):
         rows = rows_of(metric)
         assert ("class" in rows) == (labels is not None)
         for key in breakers.keys() & rows.keys():
@@ -83,8 +83,8 @@ def test_the_default_argsort_is_numpys_own(rng):
         ap([int(v) for v in levels[np.argsort(row.astype(np.float32))]])
         for row, levels in zip(distances_by_pairs(queries, database), matrix, strict=True)
     ]
-    found = rows_of(audit(queries, database, affinity.levels(matrix)).ap)["argsort"]
-    assert found.value == pytest.approx(np.mean(values), abs=1e-12)
+    result = rows_of(audit(queries, database, affinity.levels(matrix)).ap)["argsort"]
+    assert result.value == pytest.approx(np.mean(values), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -92,7 +92,7 @@ def test_the_exact_score_is_the_mean_over_all_orders_and_bounds_are_their_extrem
     rng = np.random.default_rng(seed)
     queries, database = random_codes(rng, 1, 2), random_codes(rng, 6, 2)
     matrix = rng.permutation([0, 0, 0, 1, 2, 2])[None]
-    found = audit(queries, database, affinity.levels(matrix))
+    result = audit(queries, database, affinity.levels(matrix))
     orders = {str(order): np.array(order) for order in permutations(range(6))}
     scores = {
         "ap": _orders.RelevantRanks.average_precision,
@@ -103,8 +103,8 @@ def test_the_exact_score_is_the_mean_over_all_orders_and_bounds_are_their_extrem
     table = _orders.score_orders(queries, database, affinity.levels(matrix), orders, scores)
     ideal = 3.0 + 3.0 / np.log2(3) + 0.5
     for metric, values in (
-        (found.ap, [row["ap"][0] for row in table.values()]),
-        (found.ndcg, [row["dcg"][0] / ideal for row in table.values()]),
+        (result.ap, [row["ap"][0] for row in table.values()]),
+        (result.ndcg, [row["dcg"][0] / ideal for row in table.values()]),
     ):
         assert metric.expected == pytest.approx(np.mean(values), abs=1e-12)
         assert (metric.worst, metric.best) == pytest.approx((min(values), max(values)), abs=1e-12)
@@ -112,8 +112,8 @@ def test_the_exact_score_is_the_mean_over_all_orders_and_bounds_are_their_extrem
 
 @pytest.mark.parametrize("kind", AUDITED)
 def test_bounds_hold_every_order(rng, kind):
-    found = audit(*case(rng, kind)[:3], n_shuffles=20)
-    for metric in (found.ap, found.ndcg):
+    values = audit(*case(rng, kind)[:3], n_shuffles=20)
+    for metric in (values.ap, values.ndcg):
         for row in metric.rows:
             if row.key != "sklearn":  # not a ranking: it may lie outside
                 low, high = (row.value if end is None else end for end in (row.low, row.high))
@@ -124,16 +124,16 @@ def test_sorted_by_class_the_first_class_scores_its_best_and_the_last_its_worst(
     queries, database = random_codes(rng, 5, 4), random_codes(rng, 30, 4)
     labels = rng.integers(0, 3, 30)
     for label, bound in ((0, "best"), (2, "worst")):
-        found = audit(queries, database, affinity.classes(np.full(5, label), labels))
-        for metric in (found.ap, found.ndcg):
+        values = audit(queries, database, affinity.classes(np.full(5, label), labels))
+        for metric in (values.ap, values.ndcg):
             value = rows_of(metric)["class"].value
             assert value == pytest.approx(getattr(metric, bound), abs=1e-12)
             assert value != pytest.approx(metric.expected, abs=1e-3)
 
 
 def test_the_mean_over_many_shuffles_comes_near_the_exact_score(rng):
-    found = audit(*case(rng)[:3], n_shuffles=400)
-    for metric in (found.ap, found.ndcg):
+    values = audit(*case(rng)[:3], n_shuffles=400)
+    for metric in (values.ap, values.ndcg):
         row = rows_of(metric)["shuffled"]
         assert abs(row.value - metric.expected) < 4 * row.deviation / 20
         assert row.deviation > 0
@@ -142,11 +142,11 @@ def test_the_mean_over_many_shuffles_comes_near_the_exact_score(rng):
 def test_without_ties_every_tool_agrees():
     bits = np.triu(np.ones((8, 8), int))  # item i is at distance 8 - i from the query of zeros
     queries, database = BinaryCodes.from_bits(np.zeros((1, 8), int)), BinaryCodes.from_bits(bits)
-    found = audit(queries, database, affinity.classes([1], [1, 0, 1, 0, 0, 1, 0, 1]))
-    for metric in (found.ap, found.ndcg):
+    result = audit(queries, database, affinity.classes([1], [1, 0, 1, 0, 0, 1, 0, 1]))
+    for metric in (result.ap, result.ndcg):
         values = [row.value for row in metric.rows]
         assert values == pytest.approx([metric.expected] * len(values), abs=1e-12)
-    assert found.ties.tied_with == 1.0
+    assert result.ties.tied_with == 1.0
 
 
 def test_scikit_learn_row_is_average_precision_score(rng):
@@ -156,8 +156,8 @@ def test_scikit_learn_row_is_average_precision_score(rng):
         for row, levels in zip(distances, matrix, strict=True)
         if levels.any()
     ]
-    found = rows_of(audit(queries, database, known).ap)["sklearn"]
-    assert found.value == pytest.approx(np.mean(values), abs=1e-12)
+    result = rows_of(audit(queries, database, known).ap)["sklearn"]
+    assert result.value == pytest.approx(np.mean(values), abs=1e-12)
     assert "sklearn" not in rows_of(audit(queries, database, known).ndcg)
 
 
@@ -170,33 +170,33 @@ def test_trec_row_is_trec_eval(rng, kind):
     qrels = {str(q): {str(i): int(v) for i, v in enumerate(matrix[q])} for q in asked}
     run = {str(q): {str(i): -float(d) for i, d in enumerate(distances[q])} for q in asked}
     values = pytrec_eval.RelevanceEvaluator(qrels, {"map", "ndcg"}).evaluate(run).values()
-    found = audit(queries, database, known, gain="linear")
+    result = audit(queries, database, known, gain="linear")
     mean = {name: np.mean([row[name] for row in values]) for name in ("map", "ndcg")}
-    assert rows_of(found.ap)["trec"].value == pytest.approx(mean["map"], abs=1e-7)
-    assert rows_of(found.ndcg)["trec"].value == pytest.approx(mean["ndcg"], abs=1e-7)
+    assert rows_of(result.ap)["trec"].value == pytest.approx(mean["map"], abs=1e-7)
+    assert rows_of(result.ndcg)["trec"].value == pytest.approx(mean["ndcg"], abs=1e-7)
 
 
 @pytest.mark.parametrize("discount", ["log2", "rsh"])
 @pytest.mark.parametrize("gain", ["exp", "linear"])
 def test_ndcg_keeps_the_conventions_asked_for(rng, gain, discount):
     queries, database, known, distances, matrix = case(rng, "graded tags")
-    found = audit(queries, database, known, gain=gain, discount=discount)
+    values = audit(queries, database, known, gain=gain, discount=discount)
     expected = mean_in_order(distances, matrix, range(N_ITEMS), ndcg, None, gain, discount)
-    assert rows_of(found.ndcg)["index"].value == pytest.approx(expected, abs=1e-12)
+    assert rows_of(values.ndcg)["index"].value == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 5, 17, N_ITEMS, 1000])
 def test_cutoffs_in_index_order_are_those_of_a_plain_sort(rng, k):
     queries, database, known, distances, matrix = case(rng)
-    found = audit(queries, database, known, ks=[k])
-    assert [row.normalise for row in found.cutoffs] == ["retrieved", "min", "total"]
-    for row in found.cutoffs:
+    values = audit(queries, database, known, ks=[k])
+    assert [row.normalise for row in values.cutoffs] == ["retrieved", "min", "total"]
+    for row in values.cutoffs:
         expected = mean_in_order(distances, matrix, range(N_ITEMS), ap, k, row.normalise)
         assert row.index_order == pytest.approx(expected, abs=1e-12)
         assert row.order_points == pytest.approx(100 * (row.index_order - row.expected))
-        assert row.points == pytest.approx(100 * (row.expected - found.ap.expected))
+        assert row.points == pytest.approx(100 * (row.expected - values.ap.expected))
         if k >= N_ITEMS:
-            assert row.expected == pytest.approx(found.ap.expected, abs=1e-12)
+            assert row.expected == pytest.approx(values.ap.expected, abs=1e-12)
 
 
 def test_queries_without_a_relevant_item_are_counted_and_change_no_number(rng):
@@ -216,12 +216,12 @@ def test_an_excluded_item_is_as_if_it_were_not_in_the_database(rng):
     matrix = rng.integers(0, 3, (1, 25), np.uint8)  # the dtype that is handed out without a copy
     matrix[0, 0] = 2
     before = matrix.copy()
-    found = audit(codes[:1], codes, affinity.levels(matrix), exclude_self=np.array([0]), ks=[4])
+    values = audit(codes[:1], codes, affinity.levels(matrix), exclude_self=np.array([0]), ks=[4])
     without = audit(codes[:1], codes[1:], affinity.levels(matrix[:, 1:]), ks=[4])
-    for metric, other in ((found.ap, without.ap), (found.ndcg, without.ndcg)):
+    for metric, other in ((values.ap, without.ap), (values.ndcg, without.ndcg)):
         assert metric.expected == pytest.approx(other.expected)
         assert rows_of(metric)["index"].value == pytest.approx(rows_of(other)["index"].value)
-    assert [row.index_order for row in found.cutoffs] == pytest.approx(
+    assert [row.index_order for row in values.cutoffs] == pytest.approx(
         [row.index_order for row in without.cutoffs]
     )
     assert (matrix == before).all()
@@ -243,11 +243,11 @@ def test_distances_beyond_a_byte_rank_rightly(rng, n_bits):
     codes[1][20:30] = codes[0][0]
     queries, database = (BinaryCodes.from_bits(bits) for bits in codes)
     matrix = rng.integers(0, 2, (N_QUERIES, N_ITEMS))
-    found = audit(queries, database, affinity.levels(matrix), exclude_self=np.full(N_QUERIES, 25))
+    values = audit(queries, database, affinity.levels(matrix), exclude_self=np.full(N_QUERIES, 25))
     distances = distances_by_pairs(queries, database).astype(float)
     distances[:, 25], matrix[:, 25] = np.inf, 0
     expected = mean_in_order(distances, matrix, range(N_ITEMS), ap)
-    assert rows_of(found.ap)["index"].value == pytest.approx(expected, abs=1e-12)
+    assert rows_of(values.ap)["index"].value == pytest.approx(expected, abs=1e-12)
 
 
 def test_blocks_of_queries_change_nothing(rng, monkeypatch):
@@ -278,13 +278,13 @@ def test_tie_sizes_are_means_over_the_scored_queries(rng):
 
 def test_the_largest_difference_of_one_query_is_reported(rng):
     queries, database, known, _, matrix = case(rng)
-    found = rows_of(audit(queries, database, known).ap)["index"]
+    values = rows_of(audit(queries, database, known).ap)["index"]
     single = []
     for q in range(N_QUERIES):
         if matrix[q].any():
             one = affinity.levels(matrix[q : q + 1])
             single.append(abs(rows_of(audit(queries[[q]], database, one).ap)["index"].points))
-    assert found.largest_points == pytest.approx(max(single))
+    assert values.largest_points == pytest.approx(max(single))
 
 
 def test_a_seed_gives_the_same_audit_and_another_one_other_shuffles(rng):
@@ -296,8 +296,8 @@ def test_a_seed_gives_the_same_audit_and_another_one_other_shuffles(rng):
 
 
 def test_ranges_say_what_the_range_plot_needs(rng):
-    found = audit(*case(rng)[:3], name="mine")
-    for entry, metric in zip(found.ranges, (found.ap, found.ndcg), strict=True):
+    values = audit(*case(rng)[:3], name="mine")
+    for entry, metric in zip(values.ranges, (values.ap, values.ndcg), strict=True):
         assert (entry["name"], entry["metric"]) == ("mine", metric.name)
         assert entry["worst"] < entry["expected"] < entry["best"]
         assert entry["printed"] == {row.key: row.value for row in metric.rows}

@@ -10,8 +10,8 @@ from rankbits.evaluation import compare
 
 
 def difference(a, b, **options):
-    found = compare({"AP": np.array(a, float)}, {"AP": np.array(b, float)}, **options)
-    return found.metrics["AP"]
+    values = compare({"AP": np.array(a, float)}, {"AP": np.array(b, float)}, **options)
+    return values.metrics["AP"]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -19,9 +19,9 @@ def test_the_t_test_is_scipys(seed):
     rng = np.random.default_rng(seed)
     a = rng.random(30)
     b = a + rng.normal(0.02, 0.1, 30)
-    found, reference = difference(a, b), ttest_rel(b, a)
-    assert found.t == pytest.approx(reference.statistic, rel=1e-12)
-    assert found.p_t == pytest.approx(reference.pvalue, rel=1e-9)
+    values, reference = difference(a, b), ttest_rel(b, a)
+    assert values.t == pytest.approx(reference.statistic, rel=1e-12)
+    assert values.p_t == pytest.approx(reference.pvalue, rel=1e-9)
 
 
 def exact_bootstrap(d):
@@ -38,9 +38,9 @@ def exact_bootstrap(d):
 def test_the_bootstrap_agrees_with_all_resamples(d):
     n_resamples = 40_000
     low, high, p = exact_bootstrap(d)
-    found = difference(np.zeros(len(d)), d, n_resamples=n_resamples)
-    assert found.p_bootstrap == pytest.approx(p, abs=5 * np.sqrt(0.25 / n_resamples))
-    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+    values = difference(np.zeros(len(d)), d, n_resamples=n_resamples)
+    assert values.p_bootstrap == pytest.approx(p, abs=5 * np.sqrt(0.25 / n_resamples))
+    assert (values.low, values.high) == pytest.approx((low, high), abs=1e-9)
 
 
 def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
@@ -48,8 +48,8 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
     n_runs, hits, rejections = 400, 0, 0
     for _ in range(n_runs):
         a = rng.random(60)
-        found = difference(a, a + rng.normal(0.1, 0.4, 60), n_resamples=400)
-        hits += found.low <= 0.1 <= found.high
+        values = difference(a, a + rng.normal(0.1, 0.4, 60), n_resamples=400)
+        hits += values.low <= 0.1 <= values.high
         null = difference(a, a + rng.normal(0.0, 0.4, 60), n_resamples=400)
         rejections += null.p_bootstrap <= 0.05
     assert 0.91 < hits / n_runs < 0.98
@@ -58,32 +58,32 @@ def test_the_interval_covers_the_true_difference_about_as_often_as_it_says():
 
 def test_means_differences_and_counts_are_those_of_the_queries_both_define():
     nan = np.nan
-    found = difference([0.1, 0.5, nan, 0.2, 0.9], [0.3, 0.5, 0.7, nan, 0.6])
-    assert (found.queries, found.left_out) == (3, 2)
-    assert (found.wins, found.ties, found.losses) == (1, 1, 1)
-    assert found.mean_a == pytest.approx(0.5)
-    assert found.mean_b == pytest.approx(1.4 / 3)
-    assert found.difference == pytest.approx(-0.1 / 3)
+    values = difference([0.1, 0.5, nan, 0.2, 0.9], [0.3, 0.5, 0.7, nan, 0.6])
+    assert (values.queries, values.left_out) == (3, 2)
+    assert (values.wins, values.ties, values.losses) == (1, 1, 1)
+    assert values.mean_a == pytest.approx(0.5)
+    assert values.mean_b == pytest.approx(1.4 / 3)
+    assert values.difference == pytest.approx(-0.1 / 3)
 
 
 def test_identical_values_have_p_1():
-    found = difference([0.2, 0.7, 0.7], [0.2, 0.7, 0.7])
-    assert (found.difference, found.low, found.high) == (0, 0, 0)
-    assert (found.p_bootstrap, found.t, found.p_t) == (1, 0, 1)
+    values = difference([0.2, 0.7, 0.7], [0.2, 0.7, 0.7])
+    assert (values.difference, values.low, values.high) == (0, 0, 0)
+    assert (values.p_bootstrap, values.t, values.p_t) == (1, 0, 1)
 
 
 def test_a_constant_difference_is_certain():
-    found = difference([0.25, 0.5, 0.75], [0.0, 0.25, 0.5], n_resamples=99)
-    assert (found.low, found.high) == (-0.25, -0.25)
-    assert (found.p_bootstrap, found.t, found.p_t) == (0.01, -np.inf, 0)
+    values = difference([0.25, 0.5, 0.75], [0.0, 0.25, 0.5], n_resamples=99)
+    assert (values.low, values.high) == (-0.25, -0.25)
+    assert (values.p_bootstrap, values.t, values.p_t) == (0.01, -np.inf, 0)
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_fewer_than_two_queries_decide_nothing(n):
-    found = difference(np.zeros(n), np.ones(n))
-    assert found.queries == n
-    assert np.isnan([found.low, found.high, found.p_bootstrap, found.t, found.p_t]).all()
-    assert np.isnan(found.difference) == (n == 0)
+    values = difference(np.zeros(n), np.ones(n))
+    assert values.queries == n
+    assert np.isnan([values.low, values.high, values.p_bootstrap, values.t, values.p_t]).all()
+    assert np.isnan(values.difference) == (n == 0)
 
 
 def test_a_seed_repeats_and_another_does_not_and_metrics_do_not_disturb_each_other():
@@ -98,17 +98,17 @@ def test_a_seed_repeats_and_another_does_not_and_metrics_do_not_disturb_each_oth
 
 def test_resampling_in_blocks_keeps_to_the_count(monkeypatch):
     monkeypatch.setattr(importlib.import_module("rankbits.evaluation._compare"), "_CELLS", 64)
-    found = difference([0.0, 0.0, 0.0], [0.25, 0.25, 0.25], n_resamples=999)
-    assert found.p_bootstrap == 1 / 1000
+    values = difference([0.0, 0.0, 0.0], [0.25, 0.25, 0.25], n_resamples=999)
+    assert values.p_bootstrap == 1 / 1000
 
 
 def test_json_has_no_nan_and_no_infinity():
-    found = compare({"AP": np.array([0.0, 0.0]), "RR": np.array([np.nan])},
+    values = compare({"AP": np.array([0.0, 0.0]), "RR": np.array([np.nan])},
                     {"AP": np.array([0.5, 0.5]), "RR": np.array([0.5])}).to_dict()  # fmt: skip
-    assert found["metrics"]["AP"]["t"] == "inf"
-    assert found["metrics"]["RR"]["difference"] is None
-    assert found["metrics"]["RR"]["left_out"] == 1
-    assert (found["interval"], found["resamples"], found["seed"]) == (0.95, 10_000, 0)
+    assert values["metrics"]["AP"]["t"] == "inf"
+    assert values["metrics"]["RR"]["difference"] is None
+    assert values["metrics"]["RR"]["left_out"] == 1
+    assert (values["interval"], values["resamples"], values["seed"]) == (0.95, 10_000, 0)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ def evaluation():
 
 def test_values_come_back_with_nan_where_undefined(tmp_path, evaluation):
     save_per_query(evaluation, tmp_path / "v.parquet")
-    found = load_per_query(tmp_path / "v.parquet")
-    assert list(found) == ["AP", "P@r1"]
+    result = load_per_query(tmp_path / "v.parquet")
+    assert list(result) == ["AP", "P@r1"]
     for name, values in evaluation.per_query.items():
-        np.testing.assert_array_equal(found[name], values)
+        np.testing.assert_array_equal(result[name], values)
     assert pq.read_table(tmp_path / "v.parquet")["AP"].null_count == 1
 
 

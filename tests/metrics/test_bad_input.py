@@ -57,5 +57,5 @@ def test_bad_arguments_are_named(call, message):
 def test_huge_levels_are_exact_while_they_fit():
     h = levels(0, 1, 1021)
     assert np.isfinite(metrics.ndcg(h)).all()
-    found = metrics.ndcg(levels(0, 2**62), gain="linear")
-    assert found[0] == pytest.approx(metrics.ndcg(levels(0, 1))[0], rel=1e-15)
+    values = metrics.ndcg(levels(0, 2**62), gain="linear")
+    assert values[0] == pytest.approx(metrics.ndcg(levels(0, 1))[0], rel=1e-15)

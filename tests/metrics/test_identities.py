@@ -49,12 +49,12 @@ def test_empty_ties_change_nothing(ties):
 def test_curves_by_rank_hold_the_metrics_at_each_rank(ties, ranks):
     h = histogram_of(ties)
     curve = metrics.precision_recall_by_rank(h, ranks)
-    wanted = [metrics.precision(h, k=k)[0] for k in ranks]
-    assert curve.precision[0].tolist() == wanted
-    assert metrics.precision_curve(h, ranks)[0].tolist() == wanted
-    wanted = [metrics.recall(h, k=k)[0] for k in ranks]
-    assert curve.recall[0].tolist() == pytest.approx(wanted, nan_ok=True)
-    assert metrics.recall_curve(h, ranks)[0].tolist() == pytest.approx(wanted, nan_ok=True)
+    expected = [metrics.precision(h, k=k)[0] for k in ranks]
+    assert curve.precision[0].tolist() == expected
+    assert metrics.precision_curve(h, ranks)[0].tolist() == expected
+    expected = [metrics.recall(h, k=k)[0] for k in ranks]
+    assert curve.recall[0].tolist() == pytest.approx(expected, nan_ok=True)
+    assert metrics.recall_curve(h, ranks)[0].tolist() == pytest.approx(expected, nan_ok=True)
 
 
 @given(CASES)
@@ -63,8 +63,8 @@ def test_curves_by_radius_hold_the_metrics_at_each_radius(ties):
     curve = metrics.precision_recall_by_radius(h)
     radii = range(h.n_bits + 1)
     assert curve.precision[0].tolist() == [metrics.precision(h, radius=r)[0] for r in radii]
-    wanted = [metrics.recall(h, radius=r)[0] for r in radii]
-    assert curve.recall[0].tolist() == pytest.approx(wanted, nan_ok=True)
+    expected = [metrics.recall(h, radius=r)[0] for r in radii]
+    assert curve.recall[0].tolist() == pytest.approx(expected, nan_ok=True)
 
 
 @given(tied_cases(max_level=1, max_items=7))
@@ -117,8 +117,8 @@ def test_a_query_without_positives_scores_zero_where_that_is_defined(name, h):
 @pytest.mark.parametrize("name", [*UNDEFINED, *ZERO])
 def test_no_queries_give_no_values(name):
     h = TieHistogram(np.zeros((0, 3, 2), np.int64), np.array([0, 1]))
-    found = {**UNDEFINED, **ZERO}[name](h)
-    assert (found.shape, found.dtype) == ((0,), np.float64)
+    values = {**UNDEFINED, **ZERO}[name](h)
+    assert (values.shape, values.dtype) == ((0,), np.float64)
 
 
 def test_average_precision_at_a_cutoff_above_every_positive_is_zero():

@@ -62,9 +62,9 @@ def test_a_long_run_of_discounts_equals_the_logarithmic_integral(stop):
     with mp.workdps(40):
         low, high = mpf(start) + 1.5, mpf(stop) + 1.5
         slopes = 1 / (low * log(low) ** 2) - 1 / (high * log(high) ** 2)
-        wanted = float(log(2) * (li(high) - li(low) - slopes / 24))
+        expected = float(log(2) * (li(high) - li(low) - slopes / 24))
     assert discount_spans(np.array([start, stop]), "log2")[0] == pytest.approx(
-        wanted, rel=1e-14, abs=0.0
+        expected, rel=1e-14, abs=0.0
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from docs_generator.markdown import code, table
-from docs_generator.tables import kinds_table, methods_table, metrics_table, protocols_table
+from docs_generator.tables import kinds_table, methods_table, metrics_tables, protocols_table
 
 INTRODUCTION = """\
 # Reference
@@ -32,7 +32,7 @@ ROOMS = (
     Room("codes", ("rankbits.codes",)),
     Room("affinity", ("rankbits.affinity",)),
     Room("histogram", ("rankbits.histogram",)),
-    Room("metrics", ("rankbits.metrics",), "All metrics", metrics_table),
+    Room("metrics", ("rankbits.metrics",), "All metrics", metrics_tables),
     Room("evaluation", ("rankbits.evaluation",)),
     Room("objectives", ("rankbits.objectives",)),
     Room("methods", ("rankbits.methods",), "All methods", methods_table),

@@ -12,8 +12,6 @@ from rankbits import benchmark, methods
 from rankbits.index import engines
 from rankbits.metrics import Metric, registered
 
-_CUTOFFS = {"none": "none", "rank": "rank, as in @100", "radius": "radius, as in @r2"}
-
 
 def method_names() -> str:
     """All names that `rankbits.methods.get` takes, in one line."""
@@ -60,24 +58,35 @@ def first_sentence(documented: Any) -> str:
 
 
 def metrics_table() -> str:
-    """One row per metric, and below it one row per word that a name may have in parentheses."""
-    header = ["Metric", "What it measures", "Cutoff", "Bounds", "Query with nothing relevant"]
-    words = table(["Name", "Convention"], (row for m in registered() for row in _word_rows(m)))
-    return f"{table(header, map(_metric_row, registered()))}\n\n{words}"
+    """One row per metric: what it is, and which cutoffs, options and bounds a name may have."""
+    header = ["Name", "What it is", "Cutoff", "Options", "Bounds", "Nothing relevant"]
+    return table(header, map(_metric_row, registered()))
 
 
 def _metric_row(metric: Metric) -> list[str]:
-    bounds = f"{code('.worst')}, {code('.best')}" if metric.bounds else ""
+    options = "; ".join(", ".join(map(code, option.choices)) for option in metric.options)
+    bounds = "yes" if metric.bounds else ""
     empty = "undefined" if math.isnan(metric.value_if_empty) else f"{metric.value_if_empty:g}"
-    cutoffs = "; ".join(_CUTOFFS[cutoff] for cutoff in metric.cutoffs)
-    return [code(metric.name), metric.summary, cutoffs, bounds, empty]
+    name, cutoffs = code(metric.name), ", ".join(metric.cutoffs)
+    return [name, metric.summary, cutoffs, options, bounds, empty]
 
 
-def _word_rows(metric: Metric) -> Iterable[list[str]]:
+def metric_options_table() -> str:
+    """One row per word that a name may have in parentheses: what the word means."""
+    rows = (row for metric in registered() for row in _option_rows(metric))
+    return table(["Name", "Sets", "What it means"], rows)
+
+
+def _option_rows(metric: Metric) -> Iterable[list[str]]:
     for option in metric.options:
         for word, meaning in option.choices.items():
-            default = " (the default)" if word == option.default else ""
-            yield [code(f"{metric.name}({word})"), f"{option.keyword}: {meaning}{default}"]
+            default = "; the default" if word == option.default else ""
+            yield [code(f"{metric.name}({word})"), code(option.keyword), f"{meaning}{default}"]
+
+
+def metrics_tables() -> str:
+    """Both tables of metrics."""
+    return f"{metrics_table()}\n\n{metric_options_table()}"
 
 
 def kinds_table() -> str:

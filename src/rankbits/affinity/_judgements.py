@@ -20,6 +20,11 @@ class Judgements(Affinity):
         self.positions = np.searchsorted(self.levels, values)
         self.shape = shape
 
+    @property
+    def rows(self) -> np.ndarray:
+        """The judged pairs as int64 rows (query, item, level), sorted by query and item."""
+        return np.column_stack([self.queries, self.items, self.levels[self.positions]])
+
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         first, last, _ = queries.indices(self.shape[0])
         left, right, _ = items.indices(self.shape[1])

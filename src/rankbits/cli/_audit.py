@@ -36,6 +36,8 @@ def audit(
     query_labels: _inputs.QueryLabelsOption = None,
     database_labels: _inputs.DatabaseLabelsOption = None,
     judgements: _inputs.JudgementsOption = None,
+    query_ids: _inputs.QueryIdsOption = None,
+    database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
     exclude_self: _inputs.ExcludeSelfOption = False,
     name: Annotated[
@@ -75,6 +77,8 @@ def audit(
             query_labels=query_labels,
             database_labels=database_labels,
             judgements=judgements,
+            query_ids=query_ids,
+            database_ids=database_ids,
             n_bits=bits,
             form=codes,
             graded=graded,

@@ -1,6 +1,6 @@
 """`rankbits evaluate`: codes and labels in, metrics out."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
 from typing import Annotated, Any
@@ -29,6 +29,8 @@ def evaluate(
     query_labels: _inputs.QueryLabelsOption = None,
     database_labels: _inputs.DatabaseLabelsOption = None,
     judgements: _inputs.JudgementsOption = None,
+    query_ids: _inputs.QueryIdsOption = None,
+    database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
     histogram: Annotated[
         list[str] | None,
@@ -55,13 +57,23 @@ def evaluate(
 ) -> None:
     """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
     request = Request(metric or ["AP"], empty, exclude_self, threads)
+    details: dict[str, Any] = {"shards": len(histogram or database or ())}
     with input_errors_exit_1():
         parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
             require_writable(path)
         if histogram:
             _refuse_codes(
-                queries, database, query_labels, database_labels, judgements, bits, graded, threads
+                queries,
+                database,
+                query_labels,
+                database_labels,
+                judgements,
+                query_ids,
+                database_ids,
+                bits,
+                graded,
+                threads,
             )
             result = _evaluate_saved(histogram, request)
         else:
@@ -73,16 +85,23 @@ def evaluate(
                 query_labels=query_labels,
                 database_labels=database_labels,
                 judgements=judgements,
+                query_ids=query_ids,
+                database_ids=database_ids,
                 n_bits=bits,
                 form=codes,
                 graded=graded,
             )
+            if run.qrels_counts is not None:
+                details["judgements"] = {
+                    name.removeprefix("n_"): count
+                    for name, count in asdict(run.qrels_counts).items()
+                }
             result = _evaluate_run(run, request)
         if per_query is not None:
             save_per_query(result, per_query)
         if save_histogram is not None:
             result.histogram.save(save_histogram)
-    _print(result, len(histogram or database or ()), output)
+    _print(result, details, output)
 
 
 @dataclass(frozen=True)
@@ -135,8 +154,8 @@ def _refuse_codes(*files: Any) -> None:
         )
 
 
-def _print(result: Evaluation, n_shards: int, output: str) -> None:
-    summary = {**result.to_dict(), "shards": n_shards}
+def _print(result: Evaluation, details: dict[str, Any], output: str) -> None:
+    summary = {**result.to_dict(), **details}
     if result.n_skipped:
         warn(
             f"{result.n_skipped} of {summary['queries']} queries have nothing relevant and are "
@@ -145,6 +164,7 @@ def _print(result: Evaluation, n_shards: int, output: str) -> None:
     if output == "json":
         print_json(summary)
         return
+    n_shards = details["shards"]
     title = (
         f"{summary['queries']} queries, {summary['database']} items, {summary['bits']} bits, "
         f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {summary['empty']}"

@@ -14,6 +14,7 @@ from rankbits.datasets._cifar import is_cifar_folder, load_cifar
 from rankbits.datasets._codes import load_codes
 from rankbits.datasets._digits import Split, digits
 from rankbits.datasets._features import Labelled, load_features
+from rankbits.datasets._ids import load_ids
 from rankbits.datasets._images import load_cifar_mosaics, load_images
 from rankbits.datasets._labels import load_judgements, load_labels
 from rankbits.datasets._nuswide import TaggedImages, load_nuswide
@@ -31,6 +32,7 @@ __all__ = [
     "load_codes",
     "load_columns",
     "load_features",
+    "load_ids",
     "load_images",
     "load_judgements",
     "load_labels",

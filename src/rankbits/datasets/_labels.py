@@ -1,14 +1,17 @@
 """Labels and judgements out of files."""
 
 import os
+import re
 
 import numpy as np
 
 from rankbits import _check
+from rankbits.affinity import JudgedPair, qrels_pairs
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.errors import FileFormatError, InputError
 
 _TEXT = (".tsv", ".txt", ".qrels")
+_ROW_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
@@ -29,9 +32,10 @@ def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndar
 def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load (query, item, level) rows as int64 of shape (n, 3), for `rankbits.affinity.judgements`.
 
-    Queries and items are row numbers from 0. A text file (.tsv, .txt, .qrels) has one judged pair a
-    line, columns apart by spaces or tabs: query, item, level, or query, iteration, item, level as
-    in a qrels file. Any other file holds an integer array of shape (n, 3).
+    Queries and items are row numbers from 0; for a qrels file with other ids see
+    `rankbits.affinity.read_judgements`. A text file (.tsv, .txt, .qrels) has one judged pair per
+    line: query, item, level, or query, iteration, item, level; a negative level is 0. Any other
+    file holds an integer array of shape (n, 3).
     """
     file, key = split_key(path, key)
     if os.path.splitext(file)[1] in _TEXT:
@@ -46,25 +50,17 @@ def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.
 
 
 def _judgements_of_text(file: str) -> np.ndarray:
-    """Rows of a text file; the first line that is not one is named."""
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
-    rows = []
-    with open(file, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            fields = line.split()
-            if fields:
-                rows.append(_judgement(fields, f"{file}, line {number}"))
+    """Rows of a text file whose ids are row numbers."""
+    rows = [_row(pair, file) for pair in qrels_pairs(file)]
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _judgement(fields: list[bytes], where: str) -> tuple[int, int, int]:
-    """One judged pair; the second of four columns is the iteration that nobody uses."""
-    kept = fields[:1] + fields[2:] if len(fields) == 4 else fields
-    digits = [field.removeprefix(b"-") for field in kept]
-    if len(kept) != 3 or not all(field.isdigit() and len(field) < 19 for field in digits):
+def _row(pair: JudgedPair, file: str) -> tuple[int, int, int]:
+    """A judged pair as numbers; a negative grade is level 0, as in every qrels file."""
+    if not all(_ROW_NUMBER.fullmatch(text) for text in (pair.query, pair.item)):
         raise FileFormatError(
-            f"{where} must be query, item, level in whole numbers, got {fields[:5]!r:.80}"
+            f"{file}, line {pair.line} must name query and item by their row numbers, got "
+            f"{pair.query!r:.40} and {pair.item!r:.40}; to use other ids, give --query-ids and "
+            "--database-ids, or call affinity.read_judgements(path, query_ids, database_ids)"
         )
-    query, item, level = map(int, kept)
-    return query, item, level
+    return int(pair.query), int(pair.item), max(pair.grade, 0)

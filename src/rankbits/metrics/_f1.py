@@ -30,6 +30,6 @@ METRIC = Metric(
     summary="harmonic mean of precision and recall",
     function=f1,
     cutoffs=("rank", "radius"),
-    words={"rank": {"divisor": "of the precision: min(k, items)"}},
+    words={"rank": {"divisor": "precision is divided by min(k, items)"}},
     aliases=("f", "fscore", "fmeasure"),
 )

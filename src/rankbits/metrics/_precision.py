@@ -34,6 +34,6 @@ METRIC = Metric(
     function=precision,
     cutoffs=("rank", "radius"),
     value_if_empty=0.0,
-    words={"rank": {"divisor": "min(k, items)"}},
+    words={"rank": {"divisor": "divided by min(k, items)"}},
     aliases=("precision", "prec"),
 )
