@@ -87,6 +87,12 @@ def test_what_stands_in_place_of_a_type_becomes_the_description():
     assert as_markdown("a : b") == "a : b"
 
 
+def test_sentences_after_the_parameters_become_notes():
+    entry = "Find.\n\nParameters\n----------\na : int\n    A."
+    text = f"{entry}\n\nIt is fast.\n\nReturns\n-------\nc : int"
+    assert as_markdown(text) == text.replace("It is fast", "Notes\n-----\nIt is fast")
+
+
 def test_the_readme_names_every_extra_that_users_install():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"]) - {"dev", "docs", "test"} - NOT_USED_YET

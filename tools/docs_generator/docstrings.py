@@ -28,6 +28,7 @@ _FOOTNOTE = re.compile(r"^\.\. \[(\d+)\] ", re.MULTILINE)
 _DOCTEST = re.compile(r"^>>> ", re.MULTILINE)
 _SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(?:(?!^\S.*\n---).*\n?)*", re.MULTILINE)
 _ENTRY = re.compile(r"^(\w[\w, *]*) : (.+)$(?!\n +\S)", re.MULTILINE)
+_PROSE = re.compile(r"\n\n(?=\S)(?!\w[\w, *]* : )")
 _INDENTED = re.compile(r"(:\n)( {2,}\S)")
 _COMPLETED = "rankbits.methods."
 _KINDS = {
@@ -45,8 +46,15 @@ def as_markdown(text: str) -> str:
     text = _with_heading(text, "References", _FOOTNOTE)
     text = _FOOTNOTE.sub(r"[\1] ", text)
     text = _with_heading(text, "Examples", _DOCTEST)
-    text = _SECTION.sub(lambda section: _ENTRY.sub(r"\1\n    \2", section[0]), text)
+    text = _SECTION.sub(_section_of_entries, text)
     return _INDENTED.sub(r"\1\n\2", text)
+
+
+def _section_of_entries(section: re.Match[str]) -> str:
+    """What stands in place of a type is the description; sentences after the entries are notes."""
+    entries, *sentences = _PROSE.split(section[0], maxsplit=1)
+    notes = [f"\n\nNotes\n-----\n{text}" for text in sentences]
+    return _ENTRY.sub(r"\1\n    \2", entries) + "".join(notes)
 
 
 def _with_heading(text: str, heading: str, content: re.Pattern[str]) -> str:

@@ -23,14 +23,14 @@ _WITH_KEY = re.compile(r"(.+\.(?:npy|npz|parquet|safetensors)):(.+)", re.DOTALL)
 def load_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load one array of numbers, bools or strings.
 
-    A .npy is memory-mapped: nothing is read before it is used.
-
     Parameters
     ----------
     path : file ending in .npy, .npz, .parquet or .safetensors; FILE:KEY is FILE with that key
     key : str, needed where the file holds several arrays
         In .parquet it names a column. A column of lists or of bytes of one length is a matrix, of
         bytes as uint8; without a key, several numeric columns are the columns of a matrix.
+
+    A .npy is memory-mapped: nothing is read before it is used.
     """
     file, key = split_key(path, key)
     if not os.path.isfile(file):

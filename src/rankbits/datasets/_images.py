@@ -34,8 +34,6 @@ _ENDINGS = {
 def load_images(folder: Path, size: int | None = None) -> Labelled:
     """Images in a folder of sub-folders: a sub-folder is a class, its name the class's name.
 
-    None belongs to a test part. Needs Pillow: pip install 'rankbits[images]'.
-
     Parameters
     ----------
     folder : classes in the order of their names, images in the order of theirs; files of other
@@ -43,6 +41,8 @@ def load_images(folder: Path, size: int | None = None) -> Labelled:
     size : int or None
         Images become size x size, resized without regard to their proportions; None wants them all
         of one size already.
+
+    None belongs to a test part. Needs Pillow: pip install 'rankbits[images]'.
     """
     name = os.fspath(folder)
     if size is not None:
