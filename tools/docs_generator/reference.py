@@ -57,8 +57,8 @@ def public_modules() -> list[str]:
 def public_names(module: str) -> list[str]:
     """The names of a public module, its `__all__`.
 
-    >>> public_names("rankbits.histogram")
-    ['TieHistogram', 'count_ties', 'distinct_codes', 'largest_codes']
+    >>> "count_ties" in public_names("rankbits.histogram")
+    True
     """
     return list(import_module(module).__all__)
 
