@@ -18,6 +18,8 @@ from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits._mapped import MappedFile
 from rankbits.errors import FileFormatError, InputError
 
+__all__ = ["BinaryCodes"]
+
 MAX_BITS = 4096
 _TRAILER = b"rankbits:n_bits="  # follows the array in a saved file; readers of .npy ignore it
 _VERSION = (

@@ -34,14 +34,3 @@ def test_a_row_of_the_table_is_what_the_metric_says(metric):
     assert groups == [list(option.choices) for option in metric.options]
     assert bounds == ("yes" if metric.bounds else "")
     assert empty == ("undefined" if np.isnan(metric.value_if_empty) else "0")
-
-
-def test_the_example_of_how_to_add_a_metric_is_the_one_that_is_tested():
-    guide = (ROOT / "CONTRIBUTING.md").read_text().partition("## How to add a metric")[2]
-    lines = [
-        line[4:] for line in guide.partition("\n## ")[0].splitlines() if line[:4] in ("    ", "")
-    ]
-    example = "\n".join(lines).strip()
-    tested = (ROOT / "tests" / "oracles" / "plain_metric.py").read_text()
-    assert example.startswith("def ")
-    assert example in tested

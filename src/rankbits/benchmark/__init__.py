@@ -5,9 +5,10 @@
     result["protocol"]          # its rules, and what the papers report
 
 A protocol is data, a split rule, a relevance rule, code lengths, metrics, and published values.
+`register` adds one from outside.
 """
 
-from rankbits.benchmark._protocols import Protocol, protocol, protocols
+from rankbits.benchmark._protocols import Protocol, protocol, protocols, register
 from rankbits.benchmark._published import Published
 from rankbits.benchmark._relevance import Near, NestedClasses, SameClass, SameSuperclass, SharedTags
 from rankbits.benchmark._run import run
@@ -27,5 +28,6 @@ __all__ = [
     "StandardParts",
     "protocol",
     "protocols",
+    "register",
     "run",
 ]

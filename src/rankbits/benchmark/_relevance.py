@@ -43,6 +43,7 @@ class SameClass:
     """Level 1 for the same class."""
 
     def task(self, data: Labelled, split: Split) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 1, "classes, shape (n,)")
         mine, theirs = data.y[split.queries], data.y[split.database]
         return _task(data, split, data.y[split.training], affinity.classes(mine, theirs))
@@ -50,11 +51,17 @@ class SameClass:
 
 @dataclass(frozen=True)
 class SharedTags:
-    """Level 1 for a shared tag; graded, the number of shared tags."""
+    """Level 1 for a shared tag; graded, the number of shared tags.
+
+    Attributes
+    ----------
+    graded : whether the level is the number of shared tags
+    """
 
     graded: bool = False
 
     def task(self, data: Labelled, split: Split) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 2, "multi-hot tags, shape (n, tags)")
         mine, theirs = data.y[split.queries], data.y[split.database]
         relation = affinity.tags(mine, theirs, graded=self.graded)
@@ -63,12 +70,19 @@ class SharedTags:
 
 @dataclass(frozen=True)
 class Near:
-    """Levels by L2 distance: thresholds are these quantiles of the distances in training."""
+    """Levels by L2 distance: thresholds are these quantiles of the distances in training.
+
+    Attributes
+    ----------
+    shares : the share of the training pairs within each threshold
+    levels : the level of a pair within each threshold
+    """
 
     shares: tuple[float, ...]
     levels: tuple[int, ...]
 
     def task(self, data: Labelled, split: Split) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         if data.x.ndim != 2:
             raise InputError(f"data must have features, shape (n, d), got {describe(data.x)}")
         x, mine, theirs = (data.x[rows] for rows in (split.training, split.queries, split.database))
@@ -83,6 +97,7 @@ class NestedClasses:
     """Level 2 for the same class, 1 for the same superclass; y to learn from has both as tags."""
 
     def task(self, data: Labelled, split: Split) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         return SharedTags(graded=True).task(replace(data, y=_class_and_superclass(data)), split)
 
 
@@ -91,6 +106,7 @@ class SameSuperclass:
     """Level 1 for the same superclass; y to learn from has levels 2, 1, 0: class, superclass."""
 
     def task(self, data: Labelled, split: Split) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         tags = _class_and_superclass(data)[split.training]
         assert data.coarse is not None  # noqa: S101
         upper = data.coarse[data.y]

@@ -39,7 +39,13 @@ class Split:
 
 @dataclass(frozen=True)
 class PerClass:
-    """So many queries a class; of the rest, the database, so many a class for training."""
+    """The same number of queries from each class; the rest is the database.
+
+    Attributes
+    ----------
+    queries : number of queries of each class
+    training : number of rows of each class, from the database, that a method may learn from
+    """
 
     queries: int
     training: int
@@ -79,7 +85,14 @@ class StandardParts:
 
 @dataclass(frozen=True)
 class Sizes:
-    """So many queries, so large a database, and so many of its rows for training; the rest idle."""
+    """Rows drawn at random, whatever their class; those that are not drawn are not used.
+
+    Attributes
+    ----------
+    queries : number of queries
+    database : number of rows of the database
+    training : number of rows of the database that a method may learn from
+    """
 
     queries: int
     database: int

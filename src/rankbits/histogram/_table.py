@@ -57,6 +57,7 @@ class TieHistogram:
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return int(self.counts.shape[0])
 
     @property
@@ -111,7 +112,12 @@ class TieHistogram:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "TieHistogram":
-        """Read a saved histogram; a damaged or foreign file is refused."""
+        """Read a saved histogram; a damaged or foreign file is refused.
+
+        Parameters
+        ----------
+        path : file that `save` wrote
+        """
         if not os.path.isfile(path):
             raise InputError(f"path must name a saved histogram, there is no {path}")
         try:

@@ -99,7 +99,7 @@ def _read_tags(y: np.ndarray) -> np.ndarray:
 
 
 def _first_other_value(y: np.ndarray) -> Any:
-    """The first value that is neither 0 nor 1, or None; a block at a time, y may be a large file."""
+    """The first value that is neither 0 nor 1, or None; y may be a large file, read in blocks."""
     n_rows = max(1, _BLOCK_CELLS // y.shape[1])
     for start in range(0, len(y), n_rows):
         block = y[start : start + n_rows]

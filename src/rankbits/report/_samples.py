@@ -50,7 +50,15 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Sample:
-    """A query, and its nearest pictures by name of the codes."""
+    """A query, and its nearest pictures by name of the codes.
+
+    Attributes
+    ----------
+    query : its row
+    picture : a data URI
+    label : what it shows
+    nearest : its nearest pictures, by the name of the codes
+    """
 
     query: int
     picture: str
@@ -67,7 +75,14 @@ def samples(
 ) -> list[Sample]:
     """The queries of these rows with their k nearest pictures, ties in the order of items.
 
-    `codes` holds (queries, database) by name; a picture with the query's label is relevant.
+    A picture with the query's label is relevant.
+
+    Parameters
+    ----------
+    rows : which queries
+    codes : (queries, database) by name
+    queries, database : the pictures of both
+    k : pictures of a query
     """
     return [
         Sample(

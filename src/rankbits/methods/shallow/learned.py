@@ -11,14 +11,16 @@ Shapes = dict[str, tuple[str, ...]]
 
 
 class ArrayHasher(BaseHasher):
-    """A method that has learned arrays of doubles, and facts that JSON can hold.
+    """A method that has learned arrays of doubles or integers, and facts that JSON can hold.
 
     The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
     letters: one letter stands for one size in all of them, and d for the columns of what the
-    arrays are applied to. `_facts` gives the type of each fact.
+    arrays are applied to. Arrays are float64, those named in `_integers` int64. `_facts` gives the
+    type of each fact.
     """
 
     _arrays: ClassVar[Shapes] = {}
+    _integers: ClassVar[tuple[str, ...]] = ()
     _facts: ClassVar[dict[str, type]] = {}
 
     def _n_columns(self) -> int:
@@ -30,14 +32,19 @@ class ArrayHasher(BaseHasher):
         return arrays, {name: getattr(self, f"{name}_") for name in self._facts}
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        check_arrays(arrays, self._arrays, {"d": self._n_columns()})
+        check_arrays(arrays, self._arrays, {"d": self._n_columns()}, self._integers)
         check_facts(facts, self._facts)
         for name, value in (*arrays.items(), *facts.items()):
             setattr(self, f"{name}_", value)
 
 
-def check_arrays(arrays: dict[str, np.ndarray], shapes: Shapes, sizes: dict[str, int]) -> None:
-    """Refuse arrays that are not exactly these: finite doubles of these shapes, none empty.
+def check_arrays(
+    arrays: dict[str, np.ndarray],
+    shapes: Shapes,
+    sizes: dict[str, int],
+    integers: tuple[str, ...] = (),
+) -> None:
+    """Refuse arrays that are not exactly these: finite, of these shapes and types, none empty.
 
     `sizes` has the letters whose size is known beforehand.
 
@@ -55,10 +62,11 @@ def check_arrays(arrays: dict[str, np.ndarray], shapes: Shapes, sizes: dict[str,
             sizes.setdefault(letter, size) == size
             for letter, size in zip(letters, array.shape, strict=True)
         )
-        if not fits or array.dtype != np.float64 or not np.isfinite(array).all():
+        dtype = np.dtype(np.int64 if name in integers else np.float64)
+        if not fits or array.dtype != dtype or not np.isfinite(array).all():
             shape = ", ".join(str(sizes.get(letter, letter)) for letter in letters)
             raise FileFormatError(
-                f"the model's {name} must be finite float64 of shape ({shape}), "
+                f"the model's {name} must be finite {dtype} of shape ({shape}), "
                 f"got {array.dtype} of shape {array.shape}"
             )
         if array.size == 0:
