@@ -153,7 +153,7 @@ from rankbits.methods.deep.talr import TalrAP
 
 CSQ(32, center_seed=3, epochs=4)
 CSQ(32, centre_seed=3)
-CSQ(32, 3)
+CSQ(32, "linear")
 TalrAP(32, dropout="much")
 reveal_type(TalrAP().dispersion)
 """
