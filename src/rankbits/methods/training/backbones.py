@@ -68,7 +68,7 @@ def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Modul
             "X must be RGB images of shape (n, height, width, 3) for this backbone, got "
             f"rows of shape {rows.shape[1:]}"
         )
-    return load_backbone(parameters.backbone, parameters.image_size)
+    return load_backbone(name_backbone(parameters), parameters.image_size)
 
 
 def user_module(parameters: TrainingParameters) -> nn.Module | None:
@@ -77,6 +77,13 @@ def user_module(parameters: TrainingParameters) -> nn.Module | None:
         if isinstance(value, nn.Module):
             return value
     return None
+
+
+def name_backbone(parameters: TrainingParameters) -> str:
+    """The name of the pretrained network, or "module" for the user's own."""
+    if user_module(parameters) is not None:
+        return "module"
+    return choice("backbone", parameters.backbone, NAMES)
 
 
 def load_backbone(name: str, image_size: int, *, pretrained: bool = True) -> nn.Module:

@@ -100,11 +100,10 @@ def select_training_rows(
     """
     if posterior is not None:
         return posterior.pool.inputs, DrawnClasses(posterior.pool.probabilities)
-    train = preparation.split.train
-    inputs = preparation.head_inputs
+    split, inputs = preparation.split, preparation.head_inputs
     if preparation.tunes_backbone:
-        inputs = preparation.inputs[torch.from_numpy(train)]
-    return inputs.to(preparation.device), preparation.supervision.take(train)
+        inputs = split.take_training(preparation.inputs)
+    return inputs.to(preparation.device), preparation.supervision.take(split.train)
 
 
 def build_score(preparation: Preparation, frame: Encoder) -> Score | None:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rankbits import _check
 from rankbits.codes import MAX_BITS
@@ -28,6 +30,9 @@ from rankbits.methods.training.fields import (
     sizes,
 )
 from rankbits.methods.training.posterior_cache import PosteriorCache
+
+if TYPE_CHECKING:
+    from torch import nn  # the parameters are known without torch
 
 ACTIVATIONS = ("relu", "gelu", "silu", "tanh")
 NORMALIZATIONS = ("none", "batch", "layer")
@@ -194,7 +199,7 @@ class TrainingParameters(Parameters):
     n_bits: int = field(
         default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
     )
-    encoder: Any = parameter("mlp", anything, reported=False)
+    encoder: "str | nn.Module" = parameter("mlp", anything, reported=False)
     scaling: str = auto(choice(*SCALINGS))
     init: str = auto(choice(*INITIALIZATIONS))
     hidden: tuple[int, ...] = auto(sizes)
@@ -207,7 +212,7 @@ class TrainingParameters(Parameters):
     n_anchors: int = parameter(300, integer(1))
     posterior: int = auto(integer(0, 64))
     posterior_cache: PosteriorCache | None = parameter(None, anything, reported=False)
-    backbone: Any = parameter("efficientnet-lite0", anything, reported=False)
+    backbone: "str | nn.Module" = parameter("efficientnet-lite0", anything, reported=False)
     image_size: int = parameter(160, integer(32, 1024))
     fine_tune: bool = parameter(False, flag)
     tune_statistics: bool = parameter(False, flag)
@@ -245,4 +250,4 @@ class TrainingParameters(Parameters):
     verbose: bool | str = parameter(False, either("auto", flag), reported=False)
     device: str = parameter("auto", choice(*DEVICES), reported=False)
     n_threads: int | None = parameter(None, optional(integer(1, 4096)), reported=False)
-    random_state: Any = parameter(None, anything, reported=False)
+    random_state: int | np.random.RandomState | None = parameter(None, anything, reported=False)

@@ -17,7 +17,12 @@ from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision, supervise
 from rankbits.methods.training import parallel
 from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.backbones import NAMES, build_backbone, compute_features, user_module
+from rankbits.methods.training.backbones import (
+    NAMES,
+    build_backbone,
+    compute_features,
+    name_backbone,
+)
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
 from rankbits.methods.training.devices import choose_device
@@ -57,11 +62,6 @@ class Preparation:
     def tunes_backbone(self) -> bool:
         """Whether a backbone is trained too."""
         return self.encoder.backbone is not None and self.config.fine_tune
-
-    @property
-    def has_frozen_backbone(self) -> bool:
-        """Whether the trained module reads features of a backbone."""
-        return self.encoder.backbone is not None and not self.config.fine_tune
 
     @property
     def is_validated(self) -> bool:
@@ -160,14 +160,14 @@ def read_inputs(
     device: torch.device,
 ) -> tuple[Tensor, Tensor]:
     """All rows as the trained module reads them, and the training rows as its head reads them."""
-    inputs, train = torch.from_numpy(rows), torch.from_numpy(split.train)
+    inputs = torch.from_numpy(rows)
     if backbone is None:
-        return inputs, inputs[train]
+        return inputs, split.take_training(inputs)
     backbone.to(device)
     if config.fine_tune:
-        return inputs, compute_features(backbone, inputs[train], device)
+        return inputs, compute_features(backbone, split.take_training(inputs), device)
     features = compute_features(backbone, inputs, device)
-    return features, features[train]
+    return features, split.take_training(features)
 
 
 def describe_encoder(
@@ -177,7 +177,7 @@ def describe_encoder(
     kind, backbone = encoder_kind(config), ""
     if kind == "backbone":
         kind = "mlp" if config.hidden else "linear"
-        backbone = "module" if user_module(config) is not None else config.backbone
+        backbone = name_backbone(config)
     return Architecture(
         kind=kind,
         input_shape=tuple(head_inputs.shape[1:]),

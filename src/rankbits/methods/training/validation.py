@@ -26,6 +26,10 @@ class RowSplit:
     train: np.ndarray
     held_out: np.ndarray
 
+    def take_training(self, inputs: Tensor) -> Tensor:
+        """The inputs of the training rows; all of them, not copied, if none is held out."""
+        return inputs[torch.from_numpy(self.train)] if len(self.held_out) else inputs
+
     def to_json(self) -> dict[str, Any]:
         """Sizes and a hash of the held-out rows."""
         digest = hashlib.sha256(self.held_out.astype("<i8").tobytes()).hexdigest()
