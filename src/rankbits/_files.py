@@ -1,7 +1,7 @@
 """Writing files so that a kill at any moment leaves the old file or the new one, never a part.
 
 The bytes go to a temporary name in the same folder, are flushed to the disk, and take the final
-name in one rename. Beside it stands what reading a damaged file can raise.
+name in one rename. Beside it stands how a missing or damaged file is refused.
 """
 
 import lzma
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError, RankbitsError
 
 READ_ERRORS = (  # what the readers of .npy and .npz raise on a damaged or foreign file
     ArithmeticError,
@@ -86,6 +86,28 @@ def _rename_new(source: Path, target: Path) -> None:
 def one_line(error: BaseException) -> str:
     """What an error of another library says, without its line breaks."""
     return " ".join(str(error).split())
+
+
+def require_file(path: str | os.PathLike[str], what: str) -> str:
+    """The name of a file that is there; `what` says in words which file it must be."""
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        raise InputError(f"path must name {what}, {name} is a folder")
+    if not os.path.isfile(name):
+        raise InputError(f"path must name {what}, there is no {name}")
+    return name
+
+
+@contextmanager
+def unreadable_files_refused(path: str, kind: str) -> Iterator[None]:
+    """Turn whatever a library says about a damaged file into one sentence of ours."""
+    try:
+        yield
+    except RankbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
+        reason = one_line(error)[:200] or type(error).__name__
+        raise FileFormatError(f"{path} is not a readable {kind} file: {reason}") from None
 
 
 def _create_beside(target: Path) -> tuple[int, Path]:

@@ -58,13 +58,13 @@ def test_mosaics_come_back_image_by_image(tmp_path):
         ({"y_test": np.zeros(5, int)}, "webp_test and y_test in step, got 6 and 5"),
         ({"len_test": np.array([3])}, "their lengths, which add up"),
         ({"len_test": np.array([1.0])}, "their lengths, which add up"),
-        ({"webp_test": np.zeros(9, np.uint8), "len_test": np.array([9])}, "not a whole mosaic"),
+        ({"webp_test": np.zeros(9, np.uint8), "len_test": np.array([9])}, "not a readable mosaic"),
         (
             {
                 "webp_test": np.frombuffer(picture(IMAGES[0]), np.uint8),
                 "len_test": np.array([len(picture(IMAGES[0]))]),
             },
-            "not a whole mosaic",
+            "not a readable mosaic",
         ),
         (
             {
@@ -133,7 +133,7 @@ def test_damaged_images_and_empty_folders_are_refused(tmp_path):
         load_images(tmp_path, size=0)
     for content in (b"", b"text", picture(IMAGES[0])[:50], picture(IMAGES[0], "WEBP")):
         (tmp_path / "cat" / "2.png").write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"2.png is not a whole PNG"):
+        with pytest.raises(FileFormatError, match=r"2.png is not a readable PNG"):
             load_images(tmp_path)
 
 

@@ -8,10 +8,9 @@ import typer
 
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
+from rankbits.codes.files import ENDINGS
 from rankbits.datasets._blocks import RowFile, open_rows
 from rankbits.errors import InputError
-
-_ENDINGS = (".npy", ".parquet")
 
 
 def encode(
@@ -24,17 +23,19 @@ def encode(
     """Encode the rows of X with MODEL; a run that was cut off goes on where it stopped."""
     started = time.monotonic()
     with input_errors_exit_1():
+        from rankbits import methods
         from rankbits.cli._stream import encode_files
-        from rankbits.methods._persist import load_with_checksum
 
         _require_target(out, rows)
-        hasher, checksum = load_with_checksum(model)
+        hasher = methods.load(model)
+        fingerprint = methods.fingerprint(hasher)
         inputs = _opened(rows)
         with progress_bar("encoding") as progress:
-            done = encode_files(hasher, checksum, inputs, out, progress)
+            done = encode_files(hasher, fingerprint, inputs, out, progress)
     print_json(
         {
             "model": model,
+            "fingerprint": fingerprint,
             "out": out,
             "bits": hasher.n_bits_,
             "items": done.n_rows,
@@ -47,8 +48,8 @@ def encode(
 def _require_target(out: str, rows: list[str]) -> None:
     """Refuse a target that cannot be written, or that is an input."""
     require_writable(out)
-    if os.path.splitext(out)[1] not in _ENDINGS:
-        raise InputError(f"--out must end in {' or '.join(_ENDINGS)}, got {out}")
+    if os.path.splitext(out)[1] not in ENDINGS:
+        raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {out}")
     if os.path.exists(out) and any(os.path.exists(x) and os.path.samefile(out, x) for x in rows):
         raise InputError(f"--out must not be one of the inputs, got {out}")
 

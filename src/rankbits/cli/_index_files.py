@@ -114,9 +114,7 @@ def in_blocks(
 def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
     """All codes in order; as one block if they are few, so that they go in together."""
     if sum(map(len, code_sets)) <= _BLOCK_CODES:
-        yield BinaryCodes(
-            np.concatenate([codes.packed for codes in code_sets]), code_sets[0].n_bits
-        )
+        yield BinaryCodes.concatenate(code_sets)
         return
     for codes in code_sets:
         for start in range(0, len(codes), _BLOCK_CODES):

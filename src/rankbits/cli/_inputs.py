@@ -100,8 +100,7 @@ class Run:
         """The database as one: shards joined in memory, for what does not add over shards."""
         if len(self.shards) == 1:
             return self.shards[0]
-        packed = np.concatenate([codes.packed for codes, _ in self.shards])
-        codes = BinaryCodes(packed, self.queries.n_bits)
+        codes = BinaryCodes.concatenate([codes for codes, _ in self.shards])
         if self.query_labels is None or self.shard_labels is None:
             return codes, affinity.judgements(self.judgements, len(self.queries), len(codes))
         joined = np.concatenate(self.shard_labels)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from rankbits._check import extra
+from rankbits._files import unreadable_files_refused
 from rankbits._unpacking import batch_rows, require_unpackable_parquet
 from rankbits.datasets._arrays import load_array, split_key
-from rankbits.datasets._formats import pick_key, whole_file
+from rankbits.datasets._formats import pick_key
 from rankbits.datasets._parquet import _is_number, _values
 from rankbits.errors import FileFormatError, InputError
 
@@ -69,7 +70,7 @@ def _array_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
 def _parquet_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
     """Rows by the file's own count, the shape of a row by its first ones."""
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(file, ".parquet"), parquet.ParquetFile(file) as stored:
+    with unreadable_files_refused(file, ".parquet"), parquet.ParquetFile(file) as stored:
         n_rows = int(stored.metadata.num_rows)
     first = next(_parquet_parts(RowFile(file, key, n_rows, ()), 0), np.empty(0))
     return (n_rows, *first.shape[1:]), first.dtype.kind
@@ -78,7 +79,7 @@ def _parquet_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
 def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
     """Rows from `start` on in parts of any length; row groups before it are not read."""
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(rows.path, ".parquet"), parquet.ParquetFile(rows.path) as stored:
+    with unreadable_files_refused(rows.path, ".parquet"), parquet.ParquetFile(rows.path) as stored:
         names = _columns(rows, stored)
         require_unpackable_parquet(rows.path, stored, names, one_group_at_a_time=True)
         groups: list[int] = []

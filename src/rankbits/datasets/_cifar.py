@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from rankbits._files import unreadable_files_refused
 from rankbits.datasets._features import (
     Labelled,
     class_numbers,
     joined,
     require_step,
 )
-from rankbits.datasets._formats import whole_file
 from rankbits.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -117,7 +117,7 @@ def _superclasses(name: str, fine: np.ndarray, coarse: tuple[Any, ...]) -> np.nd
 
 def read_batch(file: str) -> dict[bytes, Any]:
     """The dict of a pickled batch: its keys as bytes, its arrays as NumPy's."""
-    with whole_file(file, "pickled batch"), open(file, "rb") as stream:
+    with unreadable_files_refused(file, "pickled batch"), open(file, "rb") as stream:
         found = _BatchUnpickler(stream, encoding="bytes").load()
         if not isinstance(found, dict):
             raise FileFormatError(f"{file} must be a pickled dict, got {type(found).__name__}")

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import require_file, unreadable_files_refused
 from rankbits._unpacking import require_unpackable_npz
-from rankbits.datasets._formats import _ZIP_MAGIC, _require_magic, whole_file
-from rankbits.errors import FileFormatError, InputError
+from rankbits.datasets._formats import ZIP_MAGIC, require_magic
+from rankbits.errors import FileFormatError
 
 Path = str | os.PathLike[str]
 _KEYS = ("x_train", "x_test", "y_train", "y_test", "classes", "fine_to_coarse")
@@ -136,9 +137,9 @@ def unpacked(file: str, key: str, packed: np.ndarray, n_labels: np.ndarray) -> n
 
 def read_arrays(file: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Those of the arrays that the .npz file has; nothing else of it is read."""
-    _require_magic(file, _ZIP_MAGIC, ".npz")
+    require_magic(file, ZIP_MAGIC, ".npz")
     with (
-        whole_file(file, ".npz"),
+        unreadable_files_refused(file, ".npz"),
         open(file, "rb") as stream,
         np.load(stream, allow_pickle=False) as stored,
     ):
@@ -152,9 +153,7 @@ def read_arrays(file: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 def existing_file(path: Path) -> str:
     """The path of a file that is there and not empty."""
-    file = os.fspath(path)
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
+    file = require_file(path, "a file")
     if os.path.getsize(file) == 0:
         raise FileFormatError(f"{file} is empty, 0 bytes")
     return file

@@ -6,6 +6,7 @@ import os
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import unreadable_files_refused
 from rankbits.datasets._features import (
     Labelled,
     class_numbers,
@@ -16,7 +17,6 @@ from rankbits.datasets._features import (
     require_keys,
     require_step,
 )
-from rankbits.datasets._formats import whole_file
 from rankbits.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -90,7 +90,7 @@ def _stacked(files: list[str], size: int | None) -> np.ndarray:
 def _pixels(file: str, size: int | None) -> np.ndarray:
     image = _check.extra("PIL.Image", "reading images", "images")
     kind = _ENDINGS[os.path.splitext(file)[1].lower()]
-    with whole_file(file, kind), image.open(file, formats=[kind]) as picture:
+    with unreadable_files_refused(file, kind), image.open(file, formats=[kind]) as picture:
         colours = picture.convert("RGB")
         if size is not None and colours.size != (size, size):
             colours = colours.resize((size, size), image.Resampling.BICUBIC)
@@ -129,7 +129,7 @@ def _tiles(file: str, stream: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         )
     tiles = [np.empty((0, _SIDE, _SIDE, 3), np.uint8)]
     for end, length in zip(np.cumsum(lengths), lengths, strict=True):
-        with whole_file(file, "mosaic"):
+        with unreadable_files_refused(file, "mosaic"):
             picture = image.open(io.BytesIO(stream[end - length : end].tobytes()), formats=["WEBP"])
             pixels = np.asarray(picture.convert("RGB"))
         if pixels.shape[0] % _SIDE or pixels.shape[1] % _SIDE:

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import require_file
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.errors import FileFormatError, InputError
 
@@ -47,8 +48,7 @@ def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.
 
 def _judgements_of_text(file: str) -> np.ndarray:
     """Rows of a text file; the first line that is not one is named."""
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
+    require_file(file, "a file of judgements")
     rows = []
     with open(file, "rb") as lines:
         for number, line in enumerate(lines, start=1):

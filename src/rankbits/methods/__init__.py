@@ -11,10 +11,11 @@ import os
 from typing import Any
 
 from rankbits._check import extra
+from rankbits.methods._fingerprint import fingerprint
 from rankbits.methods._persist import load
 from rankbits.methods._registry import get, names
 
-__all__ = ["export_onnx", "get", "load", "names"]
+__all__ = ["export_onnx", "fingerprint", "get", "load", "names"]
 
 
 def export_onnx(hasher: Any, path: str | os.PathLike[str]) -> int:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankbits import _check
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.errors import InputError
+from rankbits.methods._fingerprint import fingerprint
 
 _BLOCK_CELLS = 1 << 20
 
@@ -60,8 +61,8 @@ class BaseHasher(
         return self._packed(X)
 
     def encode(self, X: Any) -> BinaryCodes:
-        """The codes that `transform` packs, with their length."""
-        return BinaryCodes(self._packed(X), self.n_bits_)
+        """The codes that `transform` packs, with their length and the fingerprint of this model."""
+        return BinaryCodes(self._packed(X), self.n_bits_, fingerprint(self))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted method to a folder, or replace the model there; `load` reads it."""

@@ -17,6 +17,7 @@ from rankbits._check import extra
 from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits._folders import read_folder, write_folder_atomically
 from rankbits.errors import FileFormatError, RankbitsError
+from rankbits.methods._fingerprint import little_endian
 from rankbits.methods._json import plain, revived
 from rankbits.methods._registry import class_of, name_of, names
 
@@ -42,7 +43,8 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(hasher)
     tensors = extra("safetensors.numpy", "saving a model", "files")
     arrays, facts = hasher._state()
-    content = tensors.save({name: _as_stored(array) for name, array in arrays.items()})
+    # safetensors writes the memory of an array as it lies, whatever its order
+    content = tensors.save({name: little_endian(array) for name, array in arrays.items()})
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -67,16 +69,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
     What was written by another format version, is damaged, or does not fit together is refused.
     """
-    return load_with_checksum(folder)[0]
-
-
-def load_with_checksum(folder: str | os.PathLike[str]) -> tuple[Any, str]:
-    """The method, and what tells this model from any other: the checksum of its JSON and arrays."""
     data, content = read_folder(folder, (_FACTS, _ARRAYS))
     try:
         record = _parsed(data)
         arrays = _arrays_of(content, record["arrays_sha256"])
-        return _rebuilt(record, arrays), record[_CHECKSUM]
+        return _rebuilt(record, arrays)
     except FileFormatError as error:
         raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
 
@@ -176,11 +173,6 @@ def _arrays_of(content: bytes, sha256: str) -> dict[str, np.ndarray]:
         return {name: np.array(array) for name, array in tensors.load(content).items()}
     except (SafetensorError, *READ_ERRORS) as error:
         raise FileFormatError(f"{_ARRAYS} cannot be read: {one_line(error)[:100]}") from None
-
-
-def _as_stored(array: np.ndarray) -> np.ndarray:
-    """Contiguous and little-endian: safetensors writes the memory of any other array as it lies."""
-    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _listed(columns: Any) -> list[str] | None:

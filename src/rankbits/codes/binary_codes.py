@@ -13,18 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from rankbits import _check, _native
-from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits import _check
 from rankbits._mapped import MappedFile
-from rankbits.errors import FileFormatError, InputError
+from rankbits.codes import files
+from rankbits.codes.note import MAX_BITS, Note, checked_model, require_same_model
+from rankbits.errors import InputError
 
-MAX_BITS = 4096
-_TRAILER = b"rankbits:n_bits="  # follows the array in a saved file; readers of .npy ignore it
-_VERSION = (
-    2,
-    0,
-)  # of .npy, which NumPy itself gives to huge headers only: here a trailer must follow
 _CHECK_ROWS = 1 << 16
+_INT8_OFFSET = 128  # which sentence-transformers takes from packed bytes to make them int8
 
 
 class BinaryCodes:
@@ -35,27 +31,30 @@ class BinaryCodes:
     packed : ndarray of uint8, shape (n, ceil(n_bits / 8))
         Used without a copy if contiguous; may be memory-mapped. `codes.packed` is a read-only view.
     n_bits : int, 1 to 4096
+    model : str or None
+        Fingerprint of the model that made the codes, as `encode` sets it; None if it is unknown.
+        Codes of two different models are not compared. Equality looks at the bits alone.
 
     >>> codes = BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]])
     >>> codes, codes.packed.tolist()
     (BinaryCodes(n=2, n_bits=3), [[160], [32]])
     """
 
-    __slots__ = ("_file", "_n_bits", "_packed")
+    __slots__ = ("_file", "_model", "_n_bits", "_packed")
 
     _packed: np.ndarray
     _n_bits: int
+    _model: str | None
     _file: MappedFile | None
 
-    def __init__(self, packed: Any, n_bits: int) -> None:
+    def __init__(self, packed: Any, n_bits: int, model: str | None = None) -> None:
         n_bits = _check.whole("n_bits", n_bits, 1, MAX_BITS)
         array = np.asarray(packed)
         width = -(-n_bits // 8)
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != width:
             raise InputError(
                 f"codes must be uint8 of shape (n, {width}) for {n_bits} bits, got "
-                f"{_check.describe(array)}; pack bits with BinaryCodes.from_bits() "
-                "and real values with BinaryCodes.from_logits()"
+                f"{_check.describe(array)}; {_advice(array, width)}"
             )
         file = MappedFile.behind(array)
         if file is not None:
@@ -66,6 +65,7 @@ class BinaryCodes:
         is_copy = file is not None and not np.may_share_memory(contiguous, array)
         object.__setattr__(self, "_packed", view)
         object.__setattr__(self, "_n_bits", n_bits)
+        object.__setattr__(self, "_model", checked_model(model))
         object.__setattr__(self, "_file", None if is_copy else file)
         self._refuse_trailing_bits()
 
@@ -81,6 +81,11 @@ class BinaryCodes:
         """Bits in a code."""
         return self._n_bits
 
+    @property
+    def model(self) -> str | None:
+        """Fingerprint of the model that made the codes, None if it is unknown."""
+        return self._model
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"cannot set {name}: BinaryCodes do not change; make new ones with "
@@ -90,8 +95,8 @@ class BinaryCodes:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"cannot delete {name}: BinaryCodes do not change")
 
-    def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[np.ndarray, int]]:
-        return type(self), (self.packed, self.n_bits)
+    def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[np.ndarray, int, str | None]]:
+        return type(self), (self.packed, self.n_bits, self.model)
 
     def _refuse_trailing_bits(self) -> None:
         """Distances would count set bits beyond n_bits, so there must be none."""
@@ -137,6 +142,37 @@ class BinaryCodes:
         _check.whole("bits per item", logits.shape[1], 1, MAX_BITS)
         return cls(np.packbits(logits > 0, axis=1), logits.shape[1])
 
+    @classmethod
+    def from_int8(cls, array: Any, n_bits: int | None = None) -> "BinaryCodes":
+        """Take packed bytes of which 128 was subtracted, int8 of shape (n, bytes).
+
+        sentence-transformers gives such codes for precision="binary"; those for precision="ubinary"
+        are packed bytes already, for `BinaryCodes(packed, n_bits)`. Without n_bits, all bits of a
+        byte count.
+        """
+        shifted = _check.array_2d("codes", array, "bytes")
+        if shifted.dtype != np.int8:
+            raise InputError(
+                f"codes must be int8 of shape (n, bytes), got {_check.describe(shifted)}"
+            )
+        packed = (shifted.astype(np.int16) + _INT8_OFFSET).astype(np.uint8)
+        return cls(packed, 8 * shifted.shape[1] if n_bits is None else n_bits)
+
+    @classmethod
+    def concatenate(cls, parts: "Sequence[BinaryCodes]") -> "BinaryCodes":
+        """Codes one after the other; they must have one length and come from one model."""
+        if not parts:
+            raise InputError("parts must hold at least one set of codes")
+        model = None
+        for codes in parts:
+            if codes.n_bits != parts[0].n_bits:
+                raise InputError(
+                    f"parts must have one length, got {parts[0].n_bits} and {codes.n_bits} bits"
+                )
+            require_same_model(model, codes.model, "some of the codes", "others")
+            model = model or codes.model
+        return cls(np.concatenate([codes.packed for codes in parts]), parts[0].n_bits, model)
+
     def bits(self) -> np.ndarray:
         """The codes as an (n, b) uint8 array of 0 and 1."""
         return np.unpackbits(self.packed, axis=1, count=self.n_bits)
@@ -159,100 +195,42 @@ class BinaryCodes:
         if isinstance(rows, tuple):
             raise InputError("codes are sliced by rows only: codes[rows]")
         packed = self.packed[rows]
-        return BinaryCodes(packed if packed.ndim == 2 else packed[None], self.n_bits)
+        return BinaryCodes(packed if packed.ndim == 2 else packed[None], self.n_bits, self.model)
 
     def __iter__(self) -> Iterator["BinaryCodes"]:
         return (self[row] for row in range(len(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a .npy file of the packed bytes, with n_bits behind the array."""
-        with write_atomically(path) as file:
-            np.lib.format.write_array(file, self.packed, version=_VERSION, allow_pickle=False)
-            file.write(_TRAILER + b"%d\n" % self.n_bits)
+        """Write a file of the packed bytes that says their number of bits and their model.
+
+        The ending says the format: .npz, .parquet, .safetensors; any other is a .npy.
+        """
+        note = Note(self.n_bits, self.model)
+        files.write_codes(path, note, len(self), files.in_blocks(self.packed))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], n_bits: int | None = None) -> "BinaryCodes":
-        """Map a saved file into memory; nothing is read before it is used.
+    def load(
+        cls, path: str | os.PathLike[str], n_bits: int | None = None, key: str | None = None
+    ) -> "BinaryCodes":
+        """The codes of a saved file; a .npy is mapped: nothing is read before it is used.
 
-        A plain .npy of packed bytes loads too; `n_bits` is then 8 a byte unless given.
+        Files of packed bytes that others wrote load too: a .npy, an array `codes` of a .npz or
+        .safetensors, the column `key` of a .parquet, or its only one of bytes of one length. Codes
+        then have 8 bits per byte unless `n_bits` says otherwise.
         """
-        packed, stored = _map_npy(path)
-        if None not in (n_bits, stored) and n_bits != stored:
-            raise InputError(f"n_bits is {n_bits}, but {path} was saved with {stored} bits")
-        if packed.dtype != np.uint8 or packed.ndim != 2:
-            raise FileFormatError(
-                f"{path} must hold packed codes, uint8 of shape (n, bytes), "
-                f"got {_check.describe(np.asarray(packed))}"
-            )
-        if stored is not None and packed.shape[1] != -(-stored // 8):
-            raise FileFormatError(
-                f"{path} is damaged: {stored} bits do not fit codes of {packed.shape[1]} bytes"
-            )
-        given = stored if n_bits is None else n_bits
-        return cls(packed, 8 * packed.shape[1] if given is None else given)
+        packed, note = files.read_codes(path, key)
+        bits = note.resolve_bits(n_bits, packed.shape[1], os.fspath(path))
+        return cls(packed, bits, note.model)
 
 
-def _map_npy(path: str | os.PathLike[str]) -> tuple[np.ndarray, int | None]:
-    """The array of a .npy file, mapped, and the number of bits its trailer names."""
-    if not os.path.isfile(path):
-        raise InputError(f"path must name a file of codes, there is no {path}")
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except READ_ERRORS as error:
-        raise FileFormatError(f"{path} is not a readable .npy file: {one_line(error)}") from None
-    with open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        file.seek(array.offset + array.nbytes)
-        trailer = file.read(64)
-    if not trailer and version != _VERSION:
-        return array, None
-    digits = trailer[len(_TRAILER) : -1]
-    if not (trailer.startswith(_TRAILER) and trailer.endswith(b"\n") and digits.isdigit()):
-        raise FileFormatError(f"{path} is damaged: what follows its array is not rankbits' trailer")
-    return array, int(digits)
-
-
-def require_same_bits(queries: BinaryCodes, database: BinaryCodes) -> None:
-    """The check of every function that compares two sets of codes."""
-    for name, codes in (("queries", queries), ("database", database)):
-        if not isinstance(codes, BinaryCodes):
-            raise InputError(f"{name} must be BinaryCodes, got {_check.describe(codes)}")
-        if len(codes) == 0:
-            raise InputError(f"{name} must not be empty")
-    if queries.n_bits != database.n_bits:
-        raise InputError(
-            f"queries have {queries.n_bits} bits and database has {database.n_bits}; "
-            "encode both with the same model"
+def _advice(array: np.ndarray, width: int) -> str:
+    """What to do with an array that is not packed codes."""
+    if array.dtype == np.int8 and array.ndim == 2 and array.shape[1] == width:
+        return (
+            "int8 codes of sentence-transformers (precision='binary') are packed bytes less 128: "
+            "convert them with BinaryCodes.from_int8(codes, n_bits)"
         )
-
-
-def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray:
-    """Every distance, as a uint16 array (queries, items): for small blocks and for audits."""
-    require_same_bits(queries, database)
-    out = np.empty((len(queries), len(database)), np.uint16)
-    _native.distances(queries.packed, database.packed, out, n_threads=_native.threads(None))
-    require_unchanged(int(out.max()) <= queries.n_bits, f"a distance is {out.max()}", queries)
-    return out
-
-
-def smallest_distances(
-    queries: Sequence[BinaryCodes], database: Sequence[BinaryCodes]
-) -> np.ndarray:
-    """Distance of every pair in the table that has it nearest, uint16 of shape (queries, items).
-
-    Both hold the codes of each table, in the same order.
-    """
-    nearest = hamming_distances(queries[0], database[0])
-    for query_codes, item_codes in zip(queries[1:], database[1:], strict=True):
-        np.minimum(nearest, hamming_distances(query_codes, item_codes), out=nearest)
-    return nearest
-
-
-def require_unchanged(is_sound: bool, evidence: str, queries: BinaryCodes) -> None:
-    """Refuse distances that codes of this length cannot have: their bytes were written to."""
-    if not is_sound:
-        raise InputError(
-            f"codes changed while they were being compared: {evidence}, which codes of "
-            f"{queries.n_bits} bits cannot give; do not write to the array or the file behind "
-            "BinaryCodes, or pass a copy"
-        )
+    return (
+        "pack bits with BinaryCodes.from_bits() and real values with BinaryCodes.from_logits(), "
+        "where a bit is 1 for a value above 0"
+    )
