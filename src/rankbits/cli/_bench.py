@@ -1,6 +1,5 @@
 """`rankbits bench`: methods under a protocol, beside what the papers report."""
 
-import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from rankbits.cli._inputs import (
     input_errors_exit_1,
     named_values,
 )
-from rankbits.cli._output import literal, number, print_json, print_table
+from rankbits.cli._output import literal, note, number, print_json, print_table
 
 _MOST_LISTED = 3  # metrics of a protocol
 
@@ -93,10 +92,9 @@ def _report(result: dict[str, Any], is_old: bool) -> None:
     settings, seconds = result["settings"], sum(result["seconds"].values())
     values = ", ".join(f"{name} {row['mean']:.4f}" for name, row in result["metrics"].items())
     how = "read from --out" if is_old else f"{seconds:.1f} s"
-    print(
+    note(
         f"{settings['method']}, {settings['bits']} bits, split {settings['split_seed']}, "
-        f"seed {settings['seed']}: {values} ({how})",
-        file=sys.stderr,
+        f"seed {settings['seed']}: {values} ({how})"
     )
 
 

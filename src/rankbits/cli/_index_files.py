@@ -17,6 +17,7 @@ from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array
+from rankbits.datasets._names import load_names
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, Ragged, disk, inputs
 from rankbits.index.results import stacked
@@ -26,19 +27,19 @@ _BLOCK_QUERIES = 1 << 12
 
 
 def require_target(out: str, *, may_replace: bool) -> None:
-    """Refuse a folder that has something in it, or anything but an index that nobody writes."""
+    """Refuse a folder that is not empty, unless it is an index that may be replaced."""
     parent = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
         raise InputError(f"--out must lie in an existing folder that can be written, got {out}")
     if os.path.exists(out) and not os.path.isdir(out):
         raise InputError(f"--out must be a folder, {out} is a file")
-    held = sorted(os.listdir(out)) if os.path.isdir(out) else []
-    if held and not may_replace:
+    content = sorted(os.listdir(out)) if os.path.isdir(out) else []
+    if content and not may_replace:
         raise InputError(
-            f"--out must be a new or empty folder, {out} holds {held[0]}; give --replace to build "
-            "its index anew"
+            f"--out must be a new or empty folder, {out} holds {content[0]}; give --replace to "
+            "replace its index"
         )
-    if held:
+    if content:
         disk.require_target(Path(out))
 
 
@@ -52,7 +53,7 @@ def put_in_place(built: str, out: str) -> None:
 
 
 def require_one_length(paths: Sequence[str], code_sets: Sequence[BinaryCodes]) -> None:
-    """Refuse files of codes that do not fit together."""
+    """Refuse files of codes of different lengths."""
     for path, codes in zip(paths, code_sets, strict=True):
         if codes.n_bits != code_sets[0].n_bits:
             raise InputError(
@@ -98,7 +99,7 @@ def require_new(collection: Collection, ids: np.ndarray | None) -> None:
         raise InputError(f"ids must be new, {ids[is_there][0]} exists already; give --upsert")
 
 
-def in_blocks(
+def add_in_blocks(
     change: Callable[..., Any], code_sets: Sequence[BinaryCodes], ids: np.ndarray | None
 ) -> None:
     """Add or upsert all codes, a block at a time."""
@@ -128,12 +129,12 @@ def require_archive(out: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def searched(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
-    """The answer of a search to all queries, in blocks: a Ragged, or a pair of tables."""
+def search_in_blocks(search: Callable[..., Any], queries: BinaryCodes, **settings: Any) -> Any:
+    """The answer of a search to all queries, block by block: a Ragged, or a pair of tables."""
     parts = []
     with progress_bar("searching") as progress:
         for start in range(0, max(1, len(queries)), _BLOCK_QUERIES):
-            parts.append(search(queries[start : start + _BLOCK_QUERIES], **how))
+            parts.append(search(queries[start : start + _BLOCK_QUERIES], **settings))
             if progress is not None:
                 progress(min(start + _BLOCK_QUERIES, len(queries)), len(queries))
     if not isinstance(parts[0], Ragged):
@@ -141,25 +142,42 @@ def searched(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> An
     return stacked(parts)
 
 
-def write_archive(result: Any, out: str | None) -> None:
-    """Results as a .npz, with offsets if they are ragged."""
+def load_names_of(path: str, result: Any) -> list[str]:
+    """Names by id, for all ids of a result: those of a text file, one on each line."""
+    names = load_names(path)
+    largest = int(result[-1].max(initial=-1))
+    if largest >= len(names):
+        raise InputError(
+            f"{path} must have a line for each id, it has {len(names)} lines and id {largest} was "
+            "found; line i, from 0, names the item with id i"
+        )
+    return names
+
+
+def write_archive(result: Any, out: str | None, names: Sequence[str] | None = None) -> None:
+    """Results as a .npz, with offsets if they are ragged, and with names if ids have them."""
     if out is None:
         return
     arrays: dict[str, Any] = {"distances": result[-2], "ids": result[-1]}
+    if names is not None:
+        arrays["names"] = np.array([*names, ""], np.str_)[result[-1]]  # the last is that of id -1
     if isinstance(result, Ragged):
         arrays["offsets"] = result.offsets
     with write_atomically(out) as file:
         np.savez(file, **arrays)
 
 
-def lists(result: Any) -> dict[str, list[list[int]]]:
-    """Distances and ids of each query, without the places that are left over."""
+def lists(result: Any, names: Sequence[str] | None = None) -> dict[str, list[list[Any]]]:
+    """Distances and ids of each query, without padding, and their names if they have any."""
     if isinstance(result, Ragged):
         ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
         rows = [(result.distances[a:b], result.ids[a:b]) for a, b in ends]
     else:
         rows = [(near[ids >= 0], ids[ids >= 0]) for near, ids in zip(*result, strict=True)]
-    return {
+    result_lists: dict[str, list[list[Any]]] = {
         "distances": [near.tolist() for near, _ in rows],
         "ids": [ids.tolist() for _, ids in rows],
     }
+    if names is not None:
+        result_lists["names"] = [[names[item] for item in ids] for ids in result_lists["ids"]]
+    return result_lists

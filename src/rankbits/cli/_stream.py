@@ -20,7 +20,8 @@ import numpy as np
 from rankbits._files import READ_ERRORS, sync_folder, write_atomically
 from rankbits.codes import BinaryCodes, npy
 from rankbits.codes.note import Note
-from rankbits.datasets._blocks import RowFile
+from rankbits.datasets._blocks import Rows
+from rankbits.datasets._names import names_path, write_names
 from rankbits.errors import InputError
 
 _N_BLOCKS = 4  # whole blocks of the method at a time: the same rows meet as in one call
@@ -39,16 +40,20 @@ class Encoded:
 def encode_files(
     hasher: Any,
     model: str | None,
-    inputs: Sequence[RowFile],
+    inputs: Sequence[Rows],
     out: str,
+    names: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Encoded:
-    """Encode the rows of all inputs, in order, into one file of codes of any format."""
+    """Encode the rows of all inputs, in order, into one file of codes of any format.
+
+    Names of the rows, if there are any, go to a text file beside it, which is there first.
+    """
     step = _N_BLOCKS * hasher._block_rows(inputs[0].row_shape)
     n_rows = sum(rows.n_rows for rows in inputs)
     note = Note(int(hasher.n_bits_), model)
     head, trailer = npy.frame(n_rows, note)
-    identities = [_identity(rows) for rows in inputs]
+    identities = [rows.identity() for rows in inputs]
     mark = ResumeMark(out, {"model": model, "step": step, "inputs": identities})
     with _partial_file(out) as file:
         n_done = n_resumed = _start(file, mark, head, note.width)
@@ -64,6 +69,8 @@ def encode_files(
             mark.forget()
             raise
         file.write(trailer)
+        if names is not None:
+            write_names(names_path(out), names)
         _finish(file, out)
     mark.forget()
     return Encoded(n_rows, n_resumed)
@@ -102,7 +109,7 @@ class ResumeMark:
 
 
 def _encoded_blocks(
-    hasher: Any, inputs: Sequence[RowFile], n_done: int, step: int
+    hasher: Any, inputs: Sequence[Rows], n_done: int, step: int
 ) -> Iterator[np.ndarray]:
     """Packed codes of the blocks that begin at row n_done of all inputs or later."""
     for rows in inputs:
@@ -166,18 +173,6 @@ def _finish(file: IO[bytes], out: str) -> None:
         return
     os.replace(path, out)
     sync_folder(Path(out).resolve().parent)
-
-
-def _identity(rows: RowFile) -> dict[str, Any]:
-    """What tells an input from another, without reading it."""
-    stat = os.stat(rows.path)
-    return {
-        "path": os.path.abspath(rows.path),
-        "key": rows.key,
-        "size": stat.st_size,
-        "mtime_ns": stat.st_mtime_ns,
-        "shape": [rows.n_rows, *rows.row_shape],
-    }
 
 
 def _beside(out: str, ending: str) -> Path:

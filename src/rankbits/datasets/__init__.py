@@ -14,13 +14,15 @@ from rankbits.datasets._cifar import is_cifar_folder, load_cifar
 from rankbits.datasets._codes import load_codes
 from rankbits.datasets._digits import Split, digits
 from rankbits.datasets._features import Labelled, load_features
-from rankbits.datasets._images import load_cifar_mosaics, load_images
 from rankbits.datasets._labels import load_judgements, load_labels
+from rankbits.datasets._mosaics import load_cifar_mosaics
 from rankbits.datasets._nuswide import TaggedImages, load_nuswide
 from rankbits.datasets._parquet import load_columns
+from rankbits.datasets._pictures import Pictures, load_images
 
 __all__ = [
     "Labelled",
+    "Pictures",
     "Split",
     "TaggedImages",
     "digits",

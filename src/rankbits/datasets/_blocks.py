@@ -7,7 +7,7 @@ sees the very blocks that the first one would have seen.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,33 @@ from rankbits.datasets._parquet import _is_number, _values
 from rankbits.errors import FileFormatError, InputError
 
 _BATCH_ROWS = 4096
+
+
+class Rows(Protocol):
+    """Rows of one shape that are read block by block: those of a file, or pictures of a folder."""
+
+    @property
+    def path(self) -> str:
+        """The file or folder."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one row."""
+        ...
+
+    def blocks(self, start: int, step: int) -> Iterator[np.ndarray]:
+        """Blocks of `step` rows, the last one shorter, from row `start`, a multiple of step."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these rows from others, without reading them; JSON can hold it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -37,6 +64,17 @@ class RowFile:
     key: str | None
     n_rows: int
     row_shape: tuple[int, ...]
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this input from another, without reading it."""
+        stat = os.stat(self.path)
+        return {
+            "path": os.path.abspath(self.path),
+            "key": self.key,
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "shape": [self.n_rows, *self.row_shape],
+        }
 
     def blocks(self, start: int, step: int) -> Iterator[np.ndarray]:
         """Blocks of `step` rows, the last one shorter, from row `start`, a multiple of step."""
@@ -99,7 +137,7 @@ def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
 
 
 def _columns(rows: RowFile, stored: Any) -> list[str]:
-    """The column asked for, the only one, or all of them if all are numbers."""
+    """The column that the key names, the only one, or all of them if all are numbers."""
     names = list(stored.schema_arrow.names)
     if rows.key is None and len(names) > 1 and all(map(_is_number, stored.schema_arrow.types)):
         return names
