@@ -43,7 +43,7 @@ def write_atomically(
 ) -> Iterator[IO[bytes]]:
     """Open a file to write; it appears under `path` only if the block ends without an error.
 
-    Unless it may replace a file of that name, one that is there is a FileExistsError.
+    With `may_replace=False`, a file that exists already is a FileExistsError.
 
     >>> with write_atomically("numbers.txt") as file:  # doctest: +SKIP
     ...     file.write(b"1 2 3")
@@ -70,12 +70,12 @@ def write_atomically(
 
 
 def _rename_new(source: Path, target: Path) -> None:
-    """Rename a file to a name that nothing has; a link is made first, which fails if one has."""
+    """Rename a file to a new name; linking it first fails if the name is taken."""
     try:
         os.link(source, target)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links: there a look must do
+    except OSError:  # a file system without links: looking first must do
         if target.exists():
             raise FileExistsError(f"{target} exists already") from None
         os.replace(source, target)

@@ -66,7 +66,7 @@ def test_the_table_shows_the_difference_and_takes_names_literally():
         (["a.parquet", "other.parquet"], "share a metric"),
         (["a.parquet", "foreign.parquet"], "foreign.parquet is not a readable .parquet file"),
         (["a.parquet", "table.parquet"], "not a file of per-query values"),
-        (["a.parquet", "."], "there is no ."),
+        (["a.parquet", "."], ". is a folder"),
     ],
 )
 def test_bad_input_exits_1_with_one_line(tmp_path, arguments, reason):

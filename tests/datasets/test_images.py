@@ -56,9 +56,9 @@ def test_mosaics_come_back_image_by_image(tmp_path):
     ("changes", "sentence"),
     [
         ({"y_test": None}, "it has no y_test"),
-        ({"y_test": np.zeros(5, int)}, "webp_test and y_test in step, got 6 and 5"),
-        ({"len_test": np.array([3])}, "their lengths, which add up"),
-        ({"len_test": np.array([1.0])}, "their lengths, which add up"),
+        ({"y_test": np.zeros(5, int)}, "as many rows in webp_test as in y_test, got 6 and 5"),
+        ({"len_test": np.array([3])}, "lengths that add up"),
+        ({"len_test": np.array([1.0])}, "lengths that add up"),
         ({"webp_test": np.zeros(9, np.uint8), "len_test": np.array([9])}, "not a readable mosaic"),
         (
             {
@@ -83,7 +83,7 @@ def test_mosaics_that_are_none_are_refused(tmp_path, changes, sentence):
 
 def test_lengths_that_run_backwards_are_refused(tmp_path):
     whole = len(mosaic(IMAGES[12:], 6))
-    with pytest.raises(FileFormatError, match="their lengths, which add up"):
+    with pytest.raises(FileFormatError, match="lengths that add up"):
         load_cifar_mosaics(written(tmp_path, len_test=np.array([-5, whole + 5])))
 
 

@@ -116,7 +116,7 @@ def _page(
 
     shown = {name: codes[name] for name in _SHOWN}
     sides = (split.query_x, split.query_y), (split.database_x, split.database_y)
-    asked, found = (Pictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
+    queries, items = (Pictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
     hardest = np.argsort(scores[_LEARNED].per_query["AP"], kind="stable")[:3]
     groups = {
         "The first query of each digit": first_of_each(split.query_y),
@@ -134,7 +134,7 @@ def _page(
             held_out=round(HELD_OUT * N_TRAIN),
         ),
         history=history,
-        samples={title: samples(rows, shown, asked, found) for title, rows in groups.items()},
+        samples={title: samples(rows, shown, queries, items) for title, rows in groups.items()},
     )
 
 
@@ -159,15 +159,15 @@ def _results(
         "bits": N_BITS,
         "seed": seed,
         "codes": {
-            found.name: {"metrics": scores[found.name].mean, "audit": found.to_dict()}
-            for found in audits
+            audited.name: {"metrics": scores[audited.name].mean, "audit": audited.to_dict()}
+            for audited in audits
         },
         "history": history,
     }
 
 
 def _folder(out: str) -> Path:
-    """The folder, made if need be."""
+    """The folder, which is created if it does not exist."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must name a folder, {out} is a file")

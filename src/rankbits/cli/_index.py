@@ -1,6 +1,6 @@
-"""`rankbits index`: a collection of codes in a folder, made, changed and searched by id.
+"""`rankbits index`: a collection of codes in a folder is created, changed and searched.
 
-Codes and ids come from files as in the other commands. A .npy of packed codes is mapped and goes in
+Codes and ids come from files as in the other commands. A .npy of packed codes is mapped and added
 block by block, so that it may be larger than memory.
 """
 
@@ -98,7 +98,7 @@ def add(
 ) -> None:
     """Add CODES to INDEX; codes that do not fit are refused before anything is added."""
     if upsert and ids is None:
-        raise typer.BadParameter("--upsert must come with --ids, which say what to replace")
+        raise typer.BadParameter("--upsert needs --ids, which say what to replace")
     started = time.monotonic()
     with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
         code_sets = [load_codes(path, collection.n_bits, form) for path in codes]

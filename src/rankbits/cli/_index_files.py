@@ -1,7 +1,7 @@
-"""What `rankbits index` takes from files and what it writes: codes and ids, distances and ids.
+"""Files that `rankbits index` reads and writes: codes and ids, distances and ids.
 
-Codes go into a collection in blocks, queries through a search in blocks; a mapped file of codes is
-never in memory as a whole.
+Codes are added and queries are searched block by block, so a mapped file of codes is never in
+memory as a whole.
 """
 
 import json
@@ -44,7 +44,7 @@ def require_target(out: str, *, may_replace: bool) -> None:
 
 
 def put_in_place(built: str, out: str) -> None:
-    """Make a collection that was built elsewhere the one in `out`, in one step."""
+    """Move a collection that was built elsewhere to `out`, in one step."""
     if os.path.isdir(out) and os.listdir(out):
         HammingIndex.load(built).save(out)
         return
@@ -91,12 +91,12 @@ def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | N
 
 
 def require_new(collection: Collection, ids: np.ndarray | None) -> None:
-    """Refuse ids before the first of several blocks is added; one block is all or nothing."""
+    """Refuse ids before the first of several blocks is added; a single block checks its own."""
     if ids is None or len(ids) <= _BLOCK_CODES:
         return
-    is_there = np.isin(ids, collection.ids)
-    if is_there.any():
-        raise InputError(f"ids must be new, {ids[is_there][0]} exists already; give --upsert")
+    exists = np.isin(ids, collection.ids)
+    if exists.any():
+        raise InputError(f"ids must be new, {ids[exists][0]} exists already; give --upsert")
 
 
 def add_in_blocks(
@@ -113,7 +113,7 @@ def add_in_blocks(
 
 
 def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
-    """All codes in order; as one block if they are few, so that they go in together."""
+    """All codes in order; as one block if they are few, so that they are added together."""
     if sum(map(len, code_sets)) <= _BLOCK_CODES:
         yield BinaryCodes.concatenate(code_sets)
         return
@@ -123,7 +123,7 @@ def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
 
 
 def require_archive(out: str | None) -> None:
-    """Refuse a file for results that could not be written, before the search."""
+    """Refuse a file for results that cannot be written, before the search."""
     require_writable(out)
     if out is not None and not out.endswith(".npz"):
         raise InputError(f"--out must end in .npz, got {out}")

@@ -1,7 +1,7 @@
 """What the commands share: the options that name a run's files, and the run that they load.
 
 A run is codes of queries, codes of a database in one or more shards, and what is relevant to whom:
-labels of both sides, or judged pairs. Item numbers run through the shards in the order given.
+labels of both sides, or judged pairs. Items are numbered through all shards, in the order given.
 """
 
 import json
@@ -33,7 +33,7 @@ class CodeForm(StrEnum):
 
 
 class EmptyPolicy(StrEnum):
-    """What a query without any relevant item counts."""
+    """How a query without any relevant item counts."""
 
     skip = "skip"
     zero = "zero"
@@ -49,40 +49,49 @@ class OutputFormat(StrEnum):
 
 _FILES = ".npy, .npz, .parquet or .safetensors; FILE:KEY names one array of several"
 QUERIES = typer.Option("--queries", help=f"Codes of the queries: {_FILES}.")
-DATABASE = typer.Option("--database", help="Codes of the database; again for each shard.")
+DATABASE = typer.Option("--database", help="Codes of the database; repeat it for each shard.")
 QueriesOption = Annotated[str, QUERIES]
 DatabaseOption = Annotated[list[str], DATABASE]
 BitsOption = Annotated[
-    int | None, typer.Option("--bits", min=1, help="Code length, where a file does not tell.")
+    int | None, typer.Option("--bits", min=1, help="Code length, if the file does not say it.")
 ]
 FormOption = Annotated[
-    CodeForm, typer.Option("--codes", help="Packed bytes, 0/1 or -1/+1 bits, real logits.")
+    CodeForm,
+    typer.Option(
+        "--codes",
+        help="What the file holds: packed bytes, bits (0/1 or -1/+1), or logits, real values whose "
+        "sign is the bit. auto recognizes packed bytes and bits.",
+    ),
 ]
 QueryLabelsOption = Annotated[
     str | None, typer.Option("--query-labels", help="Classes (1-D) or multi-hot tags (2-D).")
 ]
 DatabaseLabelsOption = Annotated[
-    list[str] | None, typer.Option("--database-labels", help="The same, in --database's order.")
+    list[str] | None,
+    typer.Option("--database-labels", help="The same for each --database, in order."),
 ]
 JudgementsOption = Annotated[
-    str | None, typer.Option("--judgements", help="Instead of labels: (query, item, level) rows.")
+    str | None,
+    typer.Option("--judgements", help="Instead of labels: triples (query, item, level)."),
 ]
 GradedOption = Annotated[
-    bool, typer.Option("--graded", help="Level of multi-hot labels = number of shared tags.")
+    bool, typer.Option("--graded", help="The level of two items is their number of shared tags.")
 ]
 EmptyOption = Annotated[
-    EmptyPolicy, typer.Option("--empty", help="What a query with nothing relevant counts.")
+    EmptyPolicy, typer.Option("--empty", help="How a query without relevant items counts.")
 ]
 ExcludeSelfOption = Annotated[
-    bool, typer.Option("--exclude-self", help="Query i is item i of the database: leave it out.")
+    bool, typer.Option("--exclude-self", help="Query i is item i of the database: do not rank it.")
 ]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Number of threads; default: all.")
+]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Codes and affinities as loaded; labels are None where judgements came instead."""
+    """Codes and affinities as loaded; labels are None if judgements were given instead."""
 
     queries: BinaryCodes
     shards: list[tuple[BinaryCodes, Affinity]]
@@ -97,14 +106,14 @@ class Run:
         return sum(len(codes) for codes, _ in self.shards)
 
     def whole(self) -> tuple[BinaryCodes, Affinity]:
-        """The database as one: shards joined in memory, for what does not add over shards."""
+        """The database in one piece, for results that do not add over shards."""
         if len(self.shards) == 1:
             return self.shards[0]
         codes = BinaryCodes.concatenate([codes for codes, _ in self.shards])
         if self.query_labels is None or self.shard_labels is None:
             return codes, affinity.judgements(self.judgements, len(self.queries), len(codes))
-        joined = np.concatenate(self.shard_labels)
-        return codes, _label_affinity(self.query_labels, joined, self.graded)
+        database_labels = np.concatenate(self.shard_labels)
+        return codes, _label_affinity(self.query_labels, database_labels, self.graded)
 
 
 def load_run(
@@ -118,7 +127,7 @@ def load_run(
     form: str = "auto",
     graded: bool = False,
 ) -> Run:
-    """Load a run from its files; whatever does not fit together is an InputError."""
+    """Load a run from its files; files that do not fit together are an InputError."""
     relevance = _relevance(database, query_labels, database_labels, judgements)
     query_codes = load_codes(queries, n_bits, form)
     shards = [load_codes(path, n_bits, form) for path in database]
@@ -130,14 +139,14 @@ def load_run(
             )
     if isinstance(relevance, str):
         return _judged_run(query_codes, shards, load_judgements(relevance))
-    mine = _labels_in_step(relevance[0], queries, len(query_codes))
-    theirs = [
-        _labels_in_step(labels, path, len(codes))
+    labels_of_queries = _load_labels_of(relevance[0], queries, len(query_codes))
+    labels_of_shards = [
+        _load_labels_of(labels, path, len(codes))
         for labels, path, codes in zip(relevance[1], database, shards, strict=True)
     ]
-    affinities = [_label_affinity(mine, labels, graded) for labels in theirs]
+    affinities = [_label_affinity(labels_of_queries, labels, graded) for labels in labels_of_shards]
     parts = list(zip(shards, affinities, strict=True))
-    return Run(query_codes, parts, mine, theirs, graded=graded)
+    return Run(query_codes, parts, labels_of_queries, labels_of_shards, graded=graded)
 
 
 def _relevance(
@@ -146,7 +155,7 @@ def _relevance(
     database_labels: Sequence[str] | None,
     judgements: str | None,
 ) -> str | tuple[str, Sequence[str]]:
-    """The file of judgements, or the label files of both sides: one or the other, one a shard."""
+    """The file of judgements, or the label files of both sides, of which each shard has one."""
     if query_labels is None and not database_labels and judgements is not None:
         return judgements
     if query_labels is None or not database_labels or judgements is not None:
@@ -155,34 +164,37 @@ def _relevance(
         )
     if len(database_labels) != len(database):
         raise typer.BadParameter(
-            f"--database-labels must come once for each --database, got {len(database_labels)} "
+            f"--database-labels must be given once for each --database, got {len(database_labels)} "
             f"for {len(database)}"
         )
     return query_labels, database_labels
 
 
-def _labels_in_step(labels_path: str, codes_path: str, n_codes: int) -> np.ndarray:
+def _load_labels_of(labels_path: str, codes_path: str, n_codes: int) -> np.ndarray:
+    """The labels of a file, one for each code."""
     labels = load_labels(labels_path)
     if len(labels) != n_codes:
         raise InputError(
             f"{labels_path} has {len(labels)} labels and {codes_path} has {n_codes} codes; "
-            "labels and codes must go in step"
+            "there must be one label per code"
         )
     return labels
 
 
-def _label_affinity(mine: np.ndarray, theirs: np.ndarray, graded: bool) -> Affinity:
+def _label_affinity(
+    query_labels: np.ndarray, database_labels: np.ndarray, graded: bool
+) -> Affinity:
     """Classes for 1-D labels, tags for 2-D ones."""
-    if mine.ndim != theirs.ndim:
+    if query_labels.ndim != database_labels.ndim:
         raise InputError(
-            f"query labels have shape {mine.shape} and database labels {theirs.shape}; "
-            "both must be classes (1-D) or both multi-hot (2-D)"
+            f"query labels have shape {query_labels.shape} and database labels "
+            f"{database_labels.shape}; both must be classes (1-D) or both multi-hot (2-D)"
         )
-    if mine.ndim == 2:
-        return affinity.tags(mine, theirs, graded=graded)
+    if query_labels.ndim == 2:
+        return affinity.tags(query_labels, database_labels, graded=graded)
     if graded:
         raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
-    return affinity.classes(mine, theirs)
+    return affinity.classes(query_labels, database_labels)
 
 
 def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], rows: np.ndarray) -> Run:
@@ -192,15 +204,15 @@ def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], rows: np.ndarra
     parts: list[tuple[BinaryCodes, Affinity]] = []
     start = 0
     for codes in shards:
-        own = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
-        local = own - np.array([0, start, 0])
+        of_shard = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
+        local = of_shard - np.array([0, start, 0])
         parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
         start += len(codes)
     return Run(queries, parts, judgements=rows)
 
 
 def require_writable(path: str | None) -> None:
-    """Refuse a file that could not be written before the work that would fill it."""
+    """Refuse a file that cannot be written, before the work whose result it shall hold."""
     if path is None:
         return
     folder = os.path.dirname(path) or "."

@@ -1,4 +1,4 @@
-"""What the commands print: JSON or a table on standard output, the rest on standard error."""
+"""What the commands print: JSON or a table on standard output, notes on standard error."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ _is_quiet: ContextVar[bool] = ContextVar("_is_quiet", default=False)
 
 @contextmanager
 def quiet_if(is_quiet: bool) -> Iterator[None]:
-    """Within this block, print nothing on standard error but errors, if so asked."""
+    """If `is_quiet`, print nothing on standard error but errors within this block."""
     token = _is_quiet.set(is_quiet)
     try:
         with warnings.catch_warnings():
@@ -38,17 +38,18 @@ def note(message: str) -> None:
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """One JSON object; NaN would not be JSON and is refused as our own mistake."""
+    """Print one JSON object; NaN is not JSON, so a result that holds it is a bug."""
     print(json.dumps(result, indent=2, allow_nan=False))
 
 
 def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], n_numbers: int | None = None
 ) -> None:
-    """A table: a name on the left, then numbers on the right, then words that may wrap.
+    """Print a table: names on the left, then numbers on the right, then text that may wrap.
 
-    n_numbers says how many columns are numbers, by default all after the first. Texts may have
-    rich's markup; names from outside go through `literal`. As wide as needed if on no terminal.
+    `n_numbers` is how many columns are numbers, by default all after the first. Texts may have
+    rich's markup; names from outside go through `literal`. Without a terminal, the table is as wide
+    as it needs to be.
     """
     from rich import box
     from rich.console import Console
@@ -85,7 +86,7 @@ def warn(message: str) -> None:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error once the work has taken a second; None if that is no terminal."""
+    """A bar on standard error once the work has taken a second; None without a terminal."""
     if is_quiet() or not sys.stderr.isatty():
         yield None
         return

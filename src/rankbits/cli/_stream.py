@@ -24,7 +24,7 @@ from rankbits.datasets._blocks import Rows
 from rankbits.datasets._names import names_path, write_names
 from rankbits.errors import InputError
 
-_N_BLOCKS = 4  # whole blocks of the method at a time: the same rows meet as in one call
+_N_BLOCKS = 4  # blocks of the method at a time, so that rows are grouped as in one call
 _MARK_SECONDS = 2.0
 _MARK_VERSION = 2
 
@@ -64,7 +64,7 @@ def encode_files(
                 mark.keep_up(file, n_done)
                 if progress is not None:
                     progress(n_done, n_rows)
-        except InputError:  # rows that cannot be encoded: nobody will go on from here
+        except InputError:  # rows that cannot be encoded: no later run can continue
             _beside(out, ".partial").unlink()
             mark.forget()
             raise
@@ -132,7 +132,7 @@ def _encoded_blocks(
 
 
 def _start(file: IO[bytes], mark: ResumeMark, head: bytes, width: int) -> int:
-    """Make the partial file ready to append: rows that it keeps, 0 if it begins anew."""
+    """Prepare the partial file for appending; returns the rows in it, 0 if it starts anew."""
     n_done = mark.rows()
     end = len(head) + n_done * width
     file.seek(0)
@@ -149,16 +149,16 @@ def _start(file: IO[bytes], mark: ResumeMark, head: bytes, width: int) -> int:
 
 @contextmanager
 def _partial_file(out: str) -> Iterator[IO[bytes]]:
-    """The partial file of a target, open to read and write, held against other processes."""
+    """The partial file of a target, open to read and write, locked against other processes."""
     path = _beside(out, ".partial")
     with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_free = os.path.samestat(os.fstat(file.fileno()), path.stat())
-        except (BlockingIOError, FileNotFoundError):  # held, or given its final name just now
+        except (BlockingIOError, FileNotFoundError):  # locked, or renamed a moment ago
             is_free = False
         if not is_free:
-            raise InputError(f"{out} is being written by another process; wait for it")
+            raise InputError(f"{out} is being written by another process; wait until it has ended")
         yield file
 
 

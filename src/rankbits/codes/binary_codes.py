@@ -24,7 +24,7 @@ _INT8_OFFSET = 128  # which sentence-transformers takes from packed bytes to mak
 
 
 class BinaryCodes:
-    """Packed binary codes of n items, which do not change once they are made.
+    """Packed binary codes of n items, which never change.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ class BinaryCodes:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
-            f"cannot set {name}: BinaryCodes do not change; make new ones with "
+            f"cannot set {name}: BinaryCodes never change; make new ones with "
             "BinaryCodes(packed, n_bits)"
         )
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"cannot delete {name}: BinaryCodes do not change")
+        raise AttributeError(f"cannot delete {name}: BinaryCodes never change")
 
     def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[np.ndarray, int, str | None]]:
         return type(self), (self.packed, self.n_bits, self.model)
@@ -109,7 +109,7 @@ class BinaryCodes:
             if stray.size:
                 raise InputError(
                     f"codes of {self.n_bits} bits must end in {spare} zero bits, row "
-                    f"{start + int(stray[0])} does not; pass the right n_bits or clear them"
+                    f"{start + int(stray[0])} does not; pass the right n_bits or clear those bits"
                 )
 
     @classmethod
@@ -125,8 +125,9 @@ class BinaryCodes:
         if not is_allowed.all():
             value = bits[~is_allowed][0]
             raise InputError(
-                f"bits must be all 0/1 or all -1/+1, got the value {value} among {low}..{high}; "
-                "call BinaryCodes.from_logits() for real values"
+                f"bits must be all 0/1 or all -1/+1, got {value} among values from {low} to "
+                f"{high}; call BinaryCodes.from_logits() for real values, BinaryCodes.from_int8() "
+                "for int8 codes of sentence-transformers"
             )
         return cls(np.packbits(bits > 0, axis=1), bits.shape[1])
 
@@ -138,7 +139,7 @@ class BinaryCodes:
             raise InputError(f"logits must be real numbers, got {_check.describe(logits)}")
         if logits.dtype.kind == "f" and np.isnan(logits).any():
             row = int(np.argwhere(np.isnan(logits))[0][0])
-            raise InputError(f"logits must not be NaN, row {row} has one; no sign can be taken")
+            raise InputError(f"logits must not be NaN, row {row} has one; NaN has no sign")
         _check.whole("bits per item", logits.shape[1], 1, MAX_BITS)
         return cls(np.packbits(logits > 0, axis=1), logits.shape[1])
 

@@ -84,14 +84,16 @@ def _note(archive: zipfile.ZipFile, path: str) -> Note:
     return Note.parse(n_bits, model, path)
 
 
-def _scalar(archive: zipfile.ZipFile, name: str, kinds: str, wanted: str, path: str) -> str | None:
+def _scalar(
+    archive: zipfile.ZipFile, name: str, kinds: str, expected: str, path: str
+) -> str | None:
     """A single value of the archive as text, None if it is not there."""
     if f"{name}.npy" not in archive.namelist():
         return None
     with archive.open(f"{name}.npy") as file:
         value = np.lib.format.read_array(file, allow_pickle=False)
     if value.shape != () or value.dtype.kind not in kinds:
-        raise FileFormatError(f"{path} must hold {name} as {wanted}, got {value.dtype}")
+        raise FileFormatError(f"{path} must hold {name} as {expected}, got {value.dtype}")
     return str(value)
 
 

@@ -105,7 +105,9 @@ def _counted(blocks: Iterable[Block], n: int, path: str) -> Iterator[Block]:
         n_read += len(block[1])
         yield block
     if n_read != n:
-        raise FileFormatError(f"{path} is damaged: it tells of {n} rows and has {n_read}")
+        raise FileFormatError(
+            f"{path} is damaged: its footer promises {n} rows and it has {n_read}"
+        )
 
 
 def _packages(needed_for: str) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ class StoredCodes:
 
 
 def checked_blocks(n: int, width: int, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The blocks that are to be written; they must have just the rows that the header tells of."""
+    """The blocks that are to be written; they must have as many rows as the header says."""
     n_rows = 0
     for block in blocks:
         assert block.dtype == np.uint8 and block.shape[1:] == (width,)  # noqa: S101, PT018

@@ -1,4 +1,4 @@
-"""One array out of a file, whatever its format."""
+"""Loading of one array from a file of any format."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def require_data_file(file: str) -> None:
 
 
 def split_key(path: str | os.PathLike[str], key: str | None = None) -> tuple[str, str | None]:
-    """The file and the key of FILE:KEY; a file that has such a name itself comes first.
+    """The file and the key of FILE:KEY; an existing file of that very name takes precedence.
 
     >>> split_key("codes.npz:queries")
     ('codes.npz', 'queries')

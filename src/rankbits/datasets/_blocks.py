@@ -1,7 +1,7 @@
-"""Rows of a file too large for memory: its shape at once, its rows block by block.
+"""Rows of a file larger than memory: its shape is read at once, its rows block by block.
 
-Blocks lie on a fixed grid from the first row on, so that a reader who starts again in the middle
-sees the very blocks that the first one would have seen.
+Blocks begin at multiples of their size, so a run that continues in the middle sees the same blocks
+as one that started at the first row.
 """
 
 import os

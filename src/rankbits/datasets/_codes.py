@@ -1,4 +1,4 @@
-"""Codes out of files: packed bytes, bits as 0/1 or -1/+1, or real values whose sign is the bit.
+"""Codes from files: packed bytes, bits as 0/1 or -1/+1, or real values whose sign is the bit.
 
 Notation:
     b  bits in a code       w  columns in the file
@@ -67,7 +67,7 @@ def _pack(array: np.ndarray, n_bits: int | None, form: str) -> BinaryCodes:
 
 
 def _form_of(array: np.ndarray, n_bits: int | None, path: str | os.PathLike[str]) -> str:
-    """The form of an array that came without one."""
+    """The form of an array, recognized by its type and values."""
     width = array.shape[1]
     if array.dtype.kind == "f":
         _refuse_real_values(array, path)
@@ -79,14 +79,14 @@ def _form_of(array: np.ndarray, n_bits: int | None, path: str | os.PathLike[str]
             return "bits"
         raise InputError(
             f"{path} holds {_check.describe(np.asarray(array))}, which may be {8 * width} bits "
-            f"packed or fewer; say how many: n_bits=, --bits"
+            f"packed or fewer; say how many with n_bits= or --bits"
         )
     is_bits = width == n_bits and (width > 1 or array.max() <= 1)
     return "bits" if is_bits else "packed"
 
 
 def _refuse_real_values(array: np.ndarray, path: str | os.PathLike[str]) -> None:
-    """Refuse floats other than 0/1 or -1/+1: whether their signs are codes is not ours to guess."""
+    """Refuse floats other than 0, 1 and -1: only the caller knows whether their signs are codes."""
     step = max(1, _SAMPLE_CELLS // array.shape[1])
     for start in range(0, len(array), step):
         block = np.asarray(array[start : start + step])

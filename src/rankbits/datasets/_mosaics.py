@@ -11,11 +11,11 @@ from rankbits.datasets._features import (
     Labelled,
     class_numbers,
     existing_file,
-    joined,
+    join_parts,
     names_of,
     read_arrays,
     require_keys,
-    require_step,
+    require_same_rows,
 )
 from rankbits.errors import FileFormatError
 
@@ -26,7 +26,7 @@ _SIDE = 32
 def load_cifar_mosaics(path: Path) -> Labelled:
     """Images of CIFAR-10 from an .npz of WebP mosaics: webp_train, len_train, y_train, ..._test.
 
-    `webp_*` are the files one after the other, `len_*` their lengths in bytes. A mosaic holds its
+    `webp_*` are WebP files one after the other, `len_*` their lengths in bytes. A mosaic holds its
     images row by row. Needs Pillow: pip install 'rankbits[images]'.
     """
     file = existing_file(path)
@@ -37,10 +37,10 @@ def load_cifar_mosaics(path: Path) -> Labelled:
     for part in ("train", "test"):
         images = _tiles(file, arrays[f"webp_{part}"], arrays[f"len_{part}"])
         labels = class_numbers(file, arrays, f"y_{part}")
-        require_step(file, f"webp_{part}", len(images), f"y_{part}", len(labels))
+        require_same_rows(file, f"webp_{part}", len(images), f"y_{part}", len(labels))
         x.append(images)
         y.append(labels)
-    return joined(file, (x[0], x[1]), (y[0], y[1]), names_of(file, arrays, "classes"))
+    return join_parts(file, (x[0], x[1]), (y[0], y[1]), names_of(file, arrays, "classes"))
 
 
 def _tiles(file: str, stream: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ def _tiles(file: str, stream: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     is_cut = is_cut and lengths.dtype.kind in "iu" and lengths.min(initial=1) > 0
     if not is_cut or lengths.sum() != len(stream):
         raise FileFormatError(
-            f"{file} must have mosaics as bytes and their lengths, which add up to them, got "
+            f"{file} must have mosaics as bytes and lengths that add up to their number, got "
             f"{_check.describe(stream)} and {_check.describe(lengths)}"
         )
     tiles = [np.empty((0, _SIDE, _SIDE, 3), np.uint8)]

@@ -82,8 +82,8 @@ def _matrix_of_bytes(path: str, name: str, column: Any) -> np.ndarray:
     import pyarrow.compute as pc
 
     width = _one_width(path, name, pc.binary_length(column).to_numpy())
-    joined = b"".join(value.as_py() for value in column)
-    return np.frombuffer(joined, np.uint8).reshape(len(column), width)
+    raw = b"".join(value.as_py() for value in column)
+    return np.frombuffer(raw, np.uint8).reshape(len(column), width)
 
 
 def _one_width(path: str, name: str, lengths: np.ndarray) -> int:

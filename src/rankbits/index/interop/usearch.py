@@ -62,9 +62,9 @@ def from_usearch(usearch_index: Any, kind: str = "auto") -> HammingIndex:
     source = f"the usearch index {os.fspath(usearch_index)}" if is_file else "the usearch index"
     opened = _read(usearch, usearch_index) if is_file else usearch_index
     if not isinstance(opened, usearch.Index) or opened.dtype != usearch.ScalarKind.B1:
-        came = opened.dtype if isinstance(opened, usearch.Index) else _check.describe(opened)
+        got = opened.dtype if isinstance(opened, usearch.Index) else _check.describe(opened)
         raise InputError(
-            f"usearch_index must be a usearch Index of dtype b1 or a path, got {came}; "
+            f"usearch_index must be a usearch Index of dtype b1 or a path, got {got}; "
             "pack bits with BinaryCodes first"
         )
     if opened.multi:
