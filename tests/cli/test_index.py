@@ -259,6 +259,7 @@ BAD_INPUT = {
     "length": (["build", "codes.npy", "--bits", 20, "--out", "new"], "holds codes of 21 bits"),
     "unknown length": (["build", "bits8.npy", "--out", "new"], "say how many"),
     "lengths": (["build", "codes.npy", "wide.npy", "--out", "new"], "wide.npy has 30"),
+    "names": (["build", "codes.npy", "--ids", "names.txt", "--out", "new"], "search as --names"),
     "few ids": (["build", "codes.npy", "--ids", "few.npy", "--out", "new"], "9 ids for 300 codes"),
     "real ids": (["build", "codes.npy", "--ids", "x.npy", "--out", "new"], "x.npy: ids must be"),
     "no folder": (["build", "codes.npy", "--out", "no/new"], "must lie in an existing folder"),

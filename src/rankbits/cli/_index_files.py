@@ -82,6 +82,11 @@ def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | N
     """Ids of all codes, each once."""
     if path is None:
         return None
+    if os.path.splitext(path)[1] == ".txt":
+        raise InputError(
+            f"--ids must be a file of integers, got {path}; for names leave --ids out and give the "
+            "file to rankbits index search as --names"
+        )
     try:
         return inputs.ids_of(load_array(path), sum(map(len, code_sets)))
     except FileFormatError:

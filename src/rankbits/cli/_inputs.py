@@ -71,8 +71,7 @@ DatabaseLabelsOption = Annotated[
     typer.Option("--database-labels", help="The same for each --database, in order."),
 ]
 JudgementsOption = Annotated[
-    str | None,
-    typer.Option("--judgements", help="Instead of labels: triples (query, item, level)."),
+    str | None, typer.Option("--judgements", help="Instead of labels: (query, item, level) rows.")
 ]
 GradedOption = Annotated[
     bool, typer.Option("--graded", help="The level of two items is their number of shared tags.")
@@ -91,7 +90,7 @@ FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to pri
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Codes and affinities as loaded; labels are None if judgements were given instead."""
+    """Codes and affinities as loaded; labels are None where judgements came instead."""
 
     queries: BinaryCodes
     shards: list[tuple[BinaryCodes, Affinity]]
@@ -112,8 +111,8 @@ class Run:
         codes = BinaryCodes.concatenate([codes for codes, _ in self.shards])
         if self.query_labels is None or self.shard_labels is None:
             return codes, affinity.judgements(self.judgements, len(self.queries), len(codes))
-        database_labels = np.concatenate(self.shard_labels)
-        return codes, _label_affinity(self.query_labels, database_labels, self.graded)
+        joined = np.concatenate(self.shard_labels)
+        return codes, _label_affinity(self.query_labels, joined, self.graded)
 
 
 def load_run(
@@ -139,14 +138,14 @@ def load_run(
             )
     if isinstance(relevance, str):
         return _judged_run(query_codes, shards, load_judgements(relevance))
-    labels_of_queries = _load_labels_of(relevance[0], queries, len(query_codes))
-    labels_of_shards = [
-        _load_labels_of(labels, path, len(codes))
+    mine = _labels_in_step(relevance[0], queries, len(query_codes))
+    theirs = [
+        _labels_in_step(labels, path, len(codes))
         for labels, path, codes in zip(relevance[1], database, shards, strict=True)
     ]
-    affinities = [_label_affinity(labels_of_queries, labels, graded) for labels in labels_of_shards]
+    affinities = [_label_affinity(mine, labels, graded) for labels in theirs]
     parts = list(zip(shards, affinities, strict=True))
-    return Run(query_codes, parts, labels_of_queries, labels_of_shards, graded=graded)
+    return Run(query_codes, parts, mine, theirs, graded=graded)
 
 
 def _relevance(
@@ -170,8 +169,7 @@ def _relevance(
     return query_labels, database_labels
 
 
-def _load_labels_of(labels_path: str, codes_path: str, n_codes: int) -> np.ndarray:
-    """The labels of a file, one for each code."""
+def _labels_in_step(labels_path: str, codes_path: str, n_codes: int) -> np.ndarray:
     labels = load_labels(labels_path)
     if len(labels) != n_codes:
         raise InputError(
@@ -204,8 +202,8 @@ def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], rows: np.ndarra
     parts: list[tuple[BinaryCodes, Affinity]] = []
     start = 0
     for codes in shards:
-        of_shard = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
-        local = of_shard - np.array([0, start, 0])
+        own = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
+        local = own - np.array([0, start, 0])
         parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
         start += len(codes)
     return Run(queries, parts, judgements=rows)

@@ -5,7 +5,6 @@ import os
 import numpy as np
 
 from rankbits import _check
-from rankbits._files import require_file
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.errors import FileFormatError, InputError
 
@@ -31,9 +30,9 @@ def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndar
 def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load (query, item, level) rows as int64 of shape (n, 3), for `rankbits.affinity.judgements`.
 
-    Queries and items are row numbers from 0. A text file (.tsv, .txt, .qrels) has one judged pair
-    per line, in columns separated by spaces or tabs: query, item, level, or query, iteration, item,
-    level as in a qrels file. Any other file holds an integer array of shape (n, 3).
+    Queries and items are row numbers from 0. A text file (.tsv, .txt, .qrels) has one judged pair a
+    line, columns apart by spaces or tabs: query, item, level, or query, iteration, item, level as
+    in a qrels file. Any other file holds an integer array of shape (n, 3).
     """
     file, key = split_key(path, key)
     if os.path.splitext(file)[1] in _TEXT:
@@ -48,8 +47,9 @@ def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.
 
 
 def _judgements_of_text(file: str) -> np.ndarray:
-    """Rows of a text file; an error names the first line that is not a judgement."""
-    require_file(file, "a file of judgements")
+    """Rows of a text file; the first line that is not one is named."""
+    if not os.path.isfile(file):
+        raise InputError(f"path must name a file, there is no {file}")
     rows = []
     with open(file, "rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -60,12 +60,12 @@ def _judgements_of_text(file: str) -> np.ndarray:
 
 
 def _judgement(fields: list[bytes], where: str) -> tuple[int, int, int]:
-    """One judged pair; of four columns the second is the iteration, which nobody uses."""
-    numbers = fields[:1] + fields[2:] if len(fields) == 4 else fields
-    digits = [field.removeprefix(b"-") for field in numbers]
-    if len(numbers) != 3 or not all(field.isdigit() and len(field) < 19 for field in digits):
+    """One judged pair; the second of four columns is the iteration that nobody uses."""
+    kept = fields[:1] + fields[2:] if len(fields) == 4 else fields
+    digits = [field.removeprefix(b"-") for field in kept]
+    if len(kept) != 3 or not all(field.isdigit() and len(field) < 19 for field in digits):
         raise FileFormatError(
-            f"{where} must be three integers, query, item and level, got {fields[:5]!r:.80}"
+            f"{where} must be query, item, level in whole numbers, got {fields[:5]!r:.80}"
         )
-    query, item, level = map(int, numbers)
+    query, item, level = map(int, kept)
     return query, item, level

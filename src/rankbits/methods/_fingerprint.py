@@ -14,6 +14,7 @@ import numpy as np
 
 from rankbits.errors import InputError
 from rankbits.methods._json import plain
+from rankbits.methods._persist import as_stored
 from rankbits.methods._registry import known_name
 
 _N_DIGITS = 32  # hexadecimal, of SHA-256
@@ -51,14 +52,9 @@ def _compute(hasher: Any) -> str | None:
         described["facts"] = plain("facts", kept)
     except InputError:  # what cannot be saved
         return None
-    contents = [(key, little_endian(arrays[key])) for key in sorted(arrays)]
+    contents = [(key, as_stored(arrays[key])) for key in sorted(arrays)]
     described["arrays"] = [[key, array.dtype.str, list(array.shape)] for key, array in contents]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     for _, array in contents:
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:_N_DIGITS]
-
-
-def little_endian(array: np.ndarray) -> np.ndarray:
-    """The array with its bytes in the order in which files hold them, contiguous."""
-    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")

@@ -17,7 +17,6 @@ from rankbits._check import extra
 from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits._folders import read_folder, write_folder_atomically
 from rankbits.errors import FileFormatError, RankbitsError
-from rankbits.methods._fingerprint import little_endian
 from rankbits.methods._json import plain, revived
 from rankbits.methods._registry import class_of, name_of, names
 
@@ -43,8 +42,7 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(hasher)
     tensors = extra("safetensors.numpy", "saving a model", "files")
     arrays, facts = hasher._state()
-    # safetensors writes the memory of an array as it lies, whatever its order
-    content = tensors.save({name: little_endian(array) for name, array in arrays.items()})
+    content = tensors.save({name: as_stored(array) for name, array in arrays.items()})
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -173,6 +171,11 @@ def _arrays_of(content: bytes, sha256: str) -> dict[str, np.ndarray]:
         return {name: np.array(array) for name, array in tensors.load(content).items()}
     except (SafetensorError, *READ_ERRORS) as error:
         raise FileFormatError(f"{_ARRAYS} cannot be read: {one_line(error)[:100]}") from None
+
+
+def as_stored(array: np.ndarray) -> np.ndarray:
+    """Contiguous and little-endian: safetensors writes the memory of any other array as it lies."""
+    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _listed(columns: Any) -> list[str] | None:
