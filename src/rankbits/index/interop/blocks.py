@@ -1,7 +1,7 @@
-"""What every partner needs: an index as blocks of ids and codes, and an index out of such blocks.
+"""An index as blocks of ids and codes, and an index built from such blocks.
 
-A block has at most BLOCK items, so that nothing here grows with the collection but the index that
-is being built.
+A block has at most BLOCK items, so memory does not grow with the collection, apart from the index
+that is being built.
 """
 
 import os
@@ -24,7 +24,7 @@ Path = str | os.PathLike[str]
 
 
 class Source(Protocol):
-    """What is handed over: an index, or anything that gives its ids and codes."""
+    """An index that is exported: its ids, its codes and what is known about them."""
 
     @property
     def n_bits(self) -> int:

@@ -1,7 +1,7 @@
-"""faiss: binary indexes there and back.
+"""faiss: export and import of binary indexes.
 
-faiss compares bytes and does not ask what a bit means, so codes travel as they are. It knows whole
-bytes only; since unused bits are zero on both sides, rounding up leaves every distance unchanged.
+faiss compares bytes, whatever their bits mean, so codes need no conversion. It knows whole bytes
+only; since unused bits are zero on both sides, rounding up leaves every distance unchanged.
 """
 
 import os
@@ -45,7 +45,7 @@ def to_faiss(index: Source, *, pad: bool = False) -> Any:
     if index.n_bits % 8 and not pad:
         raise InputError(
             f"index must have a multiple of 8 bits for faiss, got {index.n_bits}; pass pad=True to "
-            "fill codes up with zero bits, which changes no distance"
+            "pad codes with zero bits, which changes no distance"
         )
     faiss = _check.extra("faiss", "to_faiss", EXTRA)
     ids = index.ids
@@ -117,7 +117,7 @@ def _ids_of_rows(names: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     assert rows is not None  # noqa: S101
     if len(rows) and rows.max() >= len(names):
         raise InputError(
-            f"faiss_index must name all its items, it has {len(names)} ids and none for row "
+            f"faiss_index must have an id for each item, it has {len(names)} ids and none for row "
             f"{rows.max()}; rebuild it"
         )
     return np.asarray(names[rows])

@@ -1,7 +1,8 @@
 """LanceDB: a table of ids and packed codes, as it searches them with the metric hamming.
 
-Codes are a fixed_size_list of uint8 in the column `vector`; the number of bits stands in the
-schema's metadata. Lance keeps no checksum of its data, so a flipped bit there is not found.
+Codes are a fixed_size_list of uint8 in the column `vector`; the number of bits and the fingerprint
+of the model are in the schema's metadata. Lance keeps no checksum of its data, so a flipped bit is
+not noticed.
 """
 
 import os
@@ -44,7 +45,7 @@ def to_lance(
     ----------
     index : HammingIndex or Collection
     uri : folder or address of the database
-    table : its name; one that is there already is an error unless `overwrite`
+    table : its name; an existing table is an error unless `overwrite`
     id_column, code_column : names of the columns
     """
     require_source(index)

@@ -1,4 +1,4 @@
-"""NumPy: codes, ids and the number of bits in one .npz file, written and read in blocks.
+"""NumPy: codes, ids and the number of bits in one .npz file, written and read block by block.
 
 The file holds `codes` (uint8, packed), `ids` (int64), `n_bits` and, if it is known, the fingerprint
 `model`, so np.load() reads it too.

@@ -1,6 +1,6 @@
 """Parquet: an int64 column of ids and a fixed_size_binary column of codes, a row group at a time.
 
-The number of bits and, if it is known, the fingerprint of the model stand in the schema's metadata.
+The number of bits and, if it is known, the fingerprint of the model are in the schema's metadata.
 """
 
 from rankbits import _check

@@ -150,7 +150,7 @@ def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
     ['101', '001']
     """
     if n_bits is None and not isinstance(codes, BinaryCodes):
-        raise InputError("n_bits must be given with packed bytes; BinaryCodes tell it themselves")
+        raise InputError("n_bits must be given with packed bytes; BinaryCodes know it themselves")
     checked = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
     return [text.decode() for text in bit_texts(checked)]
 
@@ -166,7 +166,7 @@ def copy_to_postgres(
     id_column: str = "id",
     code_column: str = "code",
 ) -> None:
-    """Add ids and codes to a table that is there, in the caller's transaction.
+    """Add ids and codes to an existing table, in the caller's transaction.
 
     Parameters
     ----------
@@ -238,7 +238,8 @@ def _column_bits(connection: Any, table: Name, column: str) -> int:
     ).fetchone()
     if row is None:
         raise InputError(
-            f"table {table!r} with a column {column!r} is not there; make it with pgvector_schema()"
+            f"table {table!r} with a column {column!r} does not exist; create it with "
+            "pgvector_schema()"
         )
     kind, n_bits = row
     if kind != "bit":

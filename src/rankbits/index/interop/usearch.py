@@ -1,6 +1,6 @@
-"""usearch: indexes of bits (dtype b1) there and back; keys are ids.
+"""usearch: export and import of indexes of bits (dtype b1); keys are ids.
 
-usearch counts differing bits byte by byte, so packed codes travel as they are, of any bit length.
+usearch counts differing bits byte by byte, so packed codes of any length need no conversion.
 Its graph search is approximate; `search(..., exact=True)` finds the distances that rankbits finds.
 """
 
