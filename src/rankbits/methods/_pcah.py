@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from rankbits.errors import InputError
 from rankbits.methods._linear import LinearHasher
@@ -47,6 +46,8 @@ def principal_directions(
     rows: np.ndarray, n_directions: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean (d,) and the first principal directions (d, b); too many are refused."""
+    from sklearn.decomposition import PCA  # slow to import, and only fitting needs it
+
     n, d = rows.shape
     if n < 2:
         raise InputError("X must have at least 2 rows to vary in any direction, got n_samples = 1")
