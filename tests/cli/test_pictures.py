@@ -100,6 +100,9 @@ def test_a_folder_where_a_file_is_wanted_is_named_as_one(folder):
     assert_one_line(
         encode("lsh", "flat", "--out", "c.npy"), "rows of shape (5,)", "flat is a folder"
     )
+    itq = ["--method", "itq", "--bits", 8, "--out", "m"]
+    assert_one_line(fit("flat", *itq), "flat is a folder", "--method talr-ap --encoder backbone")
+    assert_one_line(fit("classes", *CNN, "--neighbours", "0.1=1"), "--neighbours needs feature")
     os.mkdir("empty")
     assert_one_line(fit("empty", *CNN), "folder must hold pictures", "empty has none")
     assert_one_line(

@@ -138,6 +138,11 @@ def _load_rows(
             raise InputError(f"--image-size needs a folder of pictures, {path} is not a folder")
         return load_array(path), None
     params = hasher.get_params(deep=False)
+    if "encoder" not in params:
+        raise InputError(
+            f"X must hold feature vectors for {type(hasher).__name__}, {path} is a folder; "
+            "pictures need a method with an encoder, as in --method talr-ap --encoder backbone"
+        )
     if image_size is None and params.get("encoder") == "backbone":
         image_size = params.get("image_size")
     pictures = list_pictures(path)
@@ -155,9 +160,9 @@ def _fit_with_bar(hasher: Any, x: np.ndarray, y: Any) -> None:
 
 
 def _best_score(training: dict[str, Any]) -> float | None:
-    """The best score that a report tells of; None for methods that do not score."""
+    """The best score on held-out rows that a report tells of; None if none were held out."""
     best = training.get("best")
-    return best.get("score") if isinstance(best, dict) else None
+    return best["score"] if isinstance(best, dict) and training.get("is_validated") else None
 
 
 def _require_place(out: str, overwrite: bool) -> None:
@@ -198,6 +203,11 @@ def _supervision(
 
 def _neighbors(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
     """Levels by distance: the nearest shares of the pairs of X."""
+    if x.ndim != 2:
+        raise InputError(
+            "--neighbours needs feature vectors, X holds pictures; put them into a sub-folder for "
+            "each class, or give --labels"
+        )
     try:
         cuts = affinity.distance_quantiles(x, [float(share) for share in shares])
         return affinity.neighbours(x, x, cuts, list(shares.values()))
