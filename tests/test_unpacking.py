@@ -85,7 +85,7 @@ def forged_npz(path, shape, data):
 @pytest.mark.parametrize("shape", [(10**12,), (2**40, 2**40), (7,)])
 def test_a_header_that_tells_of_more_than_there_is_is_refused(tmp_path, shape):
     forged_npz(tmp_path / "x.npz", shape, b"\0" * 48)
-    with pytest.raises(FileFormatError, match=r"header of 'x.npy' tells of \d+ bytes, it has 48"):
+    with pytest.raises(FileFormatError, match=r"header of 'x.npy' promises \d+ bytes, it has 48"):
         load_array(tmp_path / "x.npz")
 
 

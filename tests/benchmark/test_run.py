@@ -265,7 +265,7 @@ def test_no_file_or_several_or_a_damaged_one_are_refused(data_folder, tmp_path):
     with pytest.raises(InputError, match=r"has cifar10-b.npz, cifar10.npz; name the file itself"):
         load_source("cifar10", tmp_path)
     (tmp_path / "cifar10.npz").write_bytes(whole[:500])
-    with pytest.raises(FileFormatError, match="not a whole"):
+    with pytest.raises(FileFormatError, match="not a readable"):
         load_source("cifar10", tmp_path / "cifar10.npz")
 
 

@@ -64,7 +64,7 @@ def test_row_groups_before_the_start_are_not_read(path):
     content[start : start + 40] = bytes(40)
     Path("x.parquet").write_bytes(content)
     assert np.array_equal(next(rows.blocks(20, 20)), X[20:40])
-    with pytest.raises(FileFormatError, match=r"x.parquet is not a whole .parquet"):
+    with pytest.raises(FileFormatError, match=r"x.parquet is not a readable .parquet"):
         list(rows.blocks(0, 20))
 
 

@@ -313,7 +313,7 @@ def test_a_step_that_fails_keeps_the_old_model_and_leaves_nothing(folder, monkey
 
 
 def test_a_model_that_a_kill_left_aside_is_loaded_and_comes_back_with_the_next_save(folder):
-    old, aside = fitted(), _folders._aside(folder)
+    old, aside = fitted(), _folders._backup(folder)
     os.rename(folder, aside)
     assert same(rankbits.load(folder), old)
     assert not folder.exists()
@@ -324,7 +324,7 @@ def test_a_model_that_a_kill_left_aside_is_loaded_and_comes_back_with_the_next_s
 
 
 def test_an_aside_that_a_kill_left_beside_the_new_model_goes_with_the_next_save(folder):
-    shutil.copytree(folder, _folders._aside(folder))
+    shutil.copytree(folder, _folders._backup(folder))
     new = fitted(seed=6)
     new.save(folder)
     assert same(rankbits.load(folder), new)
@@ -332,7 +332,7 @@ def test_an_aside_that_a_kill_left_beside_the_new_model_goes_with_the_next_save(
 
 
 def test_an_aside_that_is_not_ours_is_not_touched(folder):
-    aside = _folders._aside(folder)
+    aside = _folders._backup(folder)
     aside.mkdir()
     (aside / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="holds something else"):

@@ -35,7 +35,7 @@ def type_checked_names():
 
 def test_the_table_the_door_and_what_editors_see_agree():
     table = {method.class_name: method.path for method in registry.METHODS.values()}
-    functions = {"export_onnx", "get", "load", "names"}
+    functions = {"PosteriorCache", "export_onnx", "fingerprint", "get", "load", "names"}
     assert len(table) == len(registry.METHODS)
     assert type_checked_names() == table
     assert set(methods.__all__) == {*table, *functions}

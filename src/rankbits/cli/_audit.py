@@ -1,6 +1,5 @@
 """`rankbits audit`: exact scores of codes beside what tools that break ties would print."""
 
-import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from rankbits._files import write_atomically
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, load_run, require_writable
-from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
+from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
 from rankbits.evaluation._audit import audit as audit_codes
 from rankbits.evaluation._audit_result import Audit
 
@@ -117,7 +116,7 @@ def _write_page(result: Audit, path: str | None) -> None:
         page = audit_page(result).encode()
         with write_atomically(path) as file:
             file.write(page)
-        print(f"wrote {path}", file=sys.stderr)
+        note(f"wrote {path}")
 
 
 def _print(result: Audit, output: str) -> None:

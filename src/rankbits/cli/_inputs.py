@@ -1,7 +1,7 @@
 """What the commands share: the options that name a run's files, and the run that they load.
 
 A run is codes of queries, codes of a database in one or more shards, and what is relevant to whom:
-labels of both sides, or judged pairs. Item numbers run through the shards in the order given.
+labels of both sides, or judged pairs. Items are numbered through all shards, in the order given.
 """
 
 import json
@@ -34,7 +34,7 @@ class CodeForm(StrEnum):
 
 
 class EmptyPolicy(StrEnum):
-    """What a query without any relevant item counts."""
+    """How a query without any relevant item counts."""
 
     skip = "skip"
     zero = "zero"
@@ -50,20 +50,26 @@ class OutputFormat(StrEnum):
 
 _FILES = ".npy, .npz, .parquet or .safetensors; FILE:KEY names one array of several"
 QUERIES = typer.Option("--queries", help=f"Codes of the queries: {_FILES}.")
-DATABASE = typer.Option("--database", help="Codes of the database; again for each shard.")
+DATABASE = typer.Option("--database", help="Codes of the database; repeat it for each shard.")
 QueriesOption = Annotated[str, QUERIES]
 DatabaseOption = Annotated[list[str], DATABASE]
 BitsOption = Annotated[
-    int | None, typer.Option("--bits", min=1, help="Code length, where a file does not tell.")
+    int | None, typer.Option("--bits", min=1, help="Code length, if the file does not say it.")
 ]
 FormOption = Annotated[
-    CodeForm, typer.Option("--codes", help="Packed bytes, 0/1 or -1/+1 bits, real logits.")
+    CodeForm,
+    typer.Option(
+        "--codes",
+        help="What the file holds: packed bytes, bits (0/1 or -1/+1), or logits, real values whose "
+        "sign is the bit. auto recognizes packed bytes and bits.",
+    ),
 ]
 QueryLabelsOption = Annotated[
     str | None, typer.Option("--query-labels", help="Classes (1-D) or multi-hot tags (2-D).")
 ]
 DatabaseLabelsOption = Annotated[
-    list[str] | None, typer.Option("--database-labels", help="The same, in --database's order.")
+    list[str] | None,
+    typer.Option("--database-labels", help="The same for each --database, in order."),
 ]
 JudgementsOption = Annotated[
     str | None,
@@ -82,15 +88,17 @@ DatabaseIdsOption = Annotated[
     typer.Option("--database-ids", help="The same of the items; repeat for each --database."),
 ]
 GradedOption = Annotated[
-    bool, typer.Option("--graded", help="Level of multi-hot labels = number of shared tags.")
+    bool, typer.Option("--graded", help="The level of two items is their number of shared tags.")
 ]
 EmptyOption = Annotated[
-    EmptyPolicy, typer.Option("--empty", help="What a query with nothing relevant counts.")
+    EmptyPolicy, typer.Option("--empty", help="How a query without relevant items counts.")
 ]
 ExcludeSelfOption = Annotated[
-    bool, typer.Option("--exclude-self", help="Query i is item i of the database: leave it out.")
+    bool, typer.Option("--exclude-self", help="Query i is item i of the database: do not rank it.")
 ]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Number of threads; default: all.")
+]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
 
 
@@ -109,11 +117,11 @@ class Run:
         return sum(len(codes) for codes, _ in self.shards)
 
     def whole(self) -> tuple[BinaryCodes, Affinity]:
-        """The database as one: shards joined in memory, for what does not add over shards."""
+        """The database in one piece, for results that do not add over shards."""
         if len(self.shards) == 1:
             return self.shards[0]
-        packed = np.concatenate([codes.packed for codes, _ in self.shards])
-        return BinaryCodes(packed, self.queries.n_bits), self.join_affinities()
+        codes = BinaryCodes.concatenate([codes for codes, _ in self.shards])
+        return codes, self.join_affinities()
 
 
 def load_run(
@@ -129,7 +137,7 @@ def load_run(
     form: str = "auto",
     graded: bool = False,
 ) -> Run:
-    """Load a run from its files; whatever does not fit together is an InputError."""
+    """Load a run from its files; files that do not fit together are an InputError."""
     relevance = _relevance(database, query_labels, database_labels, judgements)
     id_files = id_files_of(judgements, query_ids, database_ids, len(database))
     query_codes = load_codes(queries, n_bits, form)
@@ -162,7 +170,7 @@ def _relevance(
     database_labels: Sequence[str] | None,
     judgements: str | None,
 ) -> str | tuple[str, Sequence[str]]:
-    """The file of judgements, or the label files of both sides: one or the other, one a shard."""
+    """The file of judgements, or the label files of both sides, of which each shard has one."""
     if query_labels is None and not database_labels and judgements is not None:
         return judgements
     if query_labels is None or not database_labels or judgements is not None:
@@ -171,7 +179,7 @@ def _relevance(
         )
     if len(database_labels) != len(database):
         raise typer.BadParameter(
-            f"--database-labels must come once for each --database, got {len(database_labels)} "
+            f"--database-labels must be given once for each --database, got {len(database_labels)} "
             f"for {len(database)}"
         )
     return query_labels, database_labels
@@ -182,7 +190,7 @@ def _labels_in_step(labels_path: str, codes_path: str, n_codes: int) -> np.ndarr
     if len(labels) != n_codes:
         raise InputError(
             f"{labels_path} has {len(labels)} labels and {codes_path} has {n_codes} codes; "
-            "labels and codes must go in step"
+            "there must be one label per code"
         )
     return labels
 
@@ -217,7 +225,7 @@ def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], judged: Judgeme
 
 
 def require_writable(path: str | None) -> None:
-    """Refuse a file that could not be written before the work that would fill it."""
+    """Refuse a file that cannot be written, before the work whose result it shall hold."""
     if path is None:
         return
     folder = os.path.dirname(path) or "."

@@ -1,24 +1,52 @@
-"""Rows of a file too large for memory: its shape at once, its rows block by block.
+"""Rows of a file larger than memory: its shape is read at once, its rows block by block.
 
-Blocks lie on a fixed grid from the first row on, so that a reader who starts again in the middle
-sees the very blocks that the first one would have seen.
+Blocks begin at multiples of their size, so a run that continues in the middle sees the same blocks
+as one that started at the first row.
 """
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rankbits._check import extra
+from rankbits._files import unreadable_files_refused
 from rankbits._unpacking import batch_rows, require_unpackable_parquet
 from rankbits.datasets._arrays import load_array, split_key
-from rankbits.datasets._formats import pick_key, whole_file
+from rankbits.datasets._formats import pick_key
 from rankbits.datasets._parquet import _is_number, _values
 from rankbits.errors import FileFormatError, InputError
 
 _BATCH_ROWS = 4096
+
+
+class Rows(Protocol):
+    """Rows of one shape that are read block by block: those of a file, or pictures of a folder."""
+
+    @property
+    def path(self) -> str:
+        """The file or folder."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one row."""
+        ...
+
+    def blocks(self, start: int, step: int) -> Iterator[np.ndarray]:
+        """Blocks of `step` rows, the last one shorter, from row `start`, a multiple of step."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these rows from others, without reading them; JSON can hold it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +64,17 @@ class RowFile:
     key: str | None
     n_rows: int
     row_shape: tuple[int, ...]
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this input from another, without reading it."""
+        stat = os.stat(self.path)
+        return {
+            "path": os.path.abspath(self.path),
+            "key": self.key,
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "shape": [self.n_rows, *self.row_shape],
+        }
 
     def blocks(self, start: int, step: int) -> Iterator[np.ndarray]:
         """Blocks of `step` rows, the last one shorter, from row `start`, a multiple of step."""
@@ -69,7 +108,7 @@ def _array_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
 def _parquet_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
     """Rows by the file's own count, the shape of a row by its first ones."""
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(file, ".parquet"), parquet.ParquetFile(file) as stored:
+    with unreadable_files_refused(file, ".parquet"), parquet.ParquetFile(file) as stored:
         n_rows = int(stored.metadata.num_rows)
     first = next(_parquet_parts(RowFile(file, key, n_rows, ()), 0), np.empty(0))
     return (n_rows, *first.shape[1:]), first.dtype.kind
@@ -78,7 +117,7 @@ def _parquet_shape(file: str, key: str | None) -> tuple[tuple[int, ...], str]:
 def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
     """Rows from `start` on in parts of any length; row groups before it are not read."""
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(rows.path, ".parquet"), parquet.ParquetFile(rows.path) as stored:
+    with unreadable_files_refused(rows.path, ".parquet"), parquet.ParquetFile(rows.path) as stored:
         names = _columns(rows, stored)
         require_unpackable_parquet(rows.path, stored, names, one_group_at_a_time=True)
         groups: list[int] = []
@@ -98,7 +137,7 @@ def _parquet_parts(rows: RowFile, start: int) -> Iterator[np.ndarray]:
 
 
 def _columns(rows: RowFile, stored: Any) -> list[str]:
-    """The column asked for, the only one, or all of them if all are numbers."""
+    """The column that the key names, the only one, or all of them if all are numbers."""
     names = list(stored.schema_arrow.names)
     if rows.key is None and len(names) > 1 and all(map(_is_number, stored.schema_arrow.types)):
         return names

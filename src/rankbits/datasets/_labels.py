@@ -1,4 +1,4 @@
-"""Labels and judgements out of files."""
+"""Labels and judgements from files."""
 
 import os
 import re
@@ -17,7 +17,8 @@ _ROW_NUMBER = re.compile(r"-?[0-9]{1,18}")
 def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load labels, see `load_array` for path and key.
 
-    Classes are a 1-D array of integers or strings; tags are a 2-D array of 0 and 1, a column a tag.
+    Classes are a 1-D array of integers or strings; tags are a 2-D array of 0 and 1 with one
+    column per tag.
     """
     labels = load_array(path, key)
     kinds = {1: "biuUS", 2: "biuf"}.get(labels.ndim, "")

@@ -12,8 +12,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from rankbits._check import extra
+from rankbits.methods.fingerprints import fingerprint
 from rankbits.methods.persistence import load
 from rankbits.methods.registry import class_named, class_names, get, names
+from rankbits.methods.training.posterior_cache import PosteriorCache
 
 if TYPE_CHECKING:
     from rankbits.methods.deep.csq import CSQ
@@ -49,10 +51,12 @@ __all__ = [
     "HashNet",
     "MIHash",
     "OrthoHash",
+    "PosteriorCache",
     "Sign",
     "TalrAP",
     "TalrNDCG",
     "export_onnx",
+    "fingerprint",
     "get",
     "load",
     "names",

@@ -22,6 +22,7 @@ from rankbits.affinity import Affinity
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.errors import InputError
 from rankbits.methods.estimator import Estimator
+from rankbits.methods.fingerprints import fingerprint
 from rankbits.methods.labels import check_length
 
 _BLOCK_CELLS = 1 << 20
@@ -66,8 +67,8 @@ class BaseHasher(Estimator):
         return self._packed(X)
 
     def encode(self, X: Any) -> BinaryCodes:
-        """The codes that `transform` packs, with their length."""
-        return BinaryCodes(self._packed(X), self.n_bits_)
+        """The codes that `transform` packs, with their length and the fingerprint of this model."""
+        return BinaryCodes(self._packed(X), self.n_bits_, fingerprint(self))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted method to a folder, replacing a model there; `load` reads it."""

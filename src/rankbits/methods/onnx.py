@@ -2,7 +2,8 @@
 
 The graph has the input `x` (n, d) and the outputs `logits` (n, b) float32 and `codes`
 (n, ceil(b / 8)) uint8, packed as everywhere in rankbits; the number of rows n is free. The bits are
-taken before the logits are rounded to float32.
+taken before the logits are rounded to float32. The metadata has the number of bits and the model's
+fingerprint.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +22,10 @@ from torch import nn
 
 from rankbits._check import extra
 from rankbits._files import write_atomically
+from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY
 from rankbits.errors import RankbitsError
 from rankbits.methods.base import BaseHasher
+from rankbits.methods.fingerprints import fingerprint
 
 _SAMPLE_ROWS = 64
 _ROUNDING = 1e-4  # relative to the largest logit; closer to 0 two float32 libraries may differ
@@ -56,7 +60,7 @@ def export_onnx(hasher: BaseHasher, path: str | os.PathLike[str]) -> int:
     check_is_fitted(hasher)
     sample = _sample(hasher)
     module = PackedCodes(hasher._torch_module(), hasher.n_bits_).eval()
-    content = _graph(module, torch.from_numpy(sample))
+    content = _graph(module, torch.from_numpy(sample), _metadata(hasher))
     n_compared = _compare(hasher, content, sample)
     with write_atomically(path) as file:
         file.write(content)
@@ -69,7 +73,13 @@ def _sample(hasher: BaseHasher) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def _graph(module: nn.Module, sample: torch.Tensor) -> bytes:
+def _metadata(hasher: BaseHasher) -> dict[str, str]:
+    """What the file says about its codes, under the names that code files use."""
+    model = fingerprint(hasher)
+    return {N_BITS_KEY: str(hasher.n_bits_), **({} if model is None else {MODEL_KEY: model})}
+
+
+def _graph(module: nn.Module, sample: torch.Tensor, metadata: dict[str, str]) -> bytes:
     """The ONNX model of a module, weights included, with a free number of rows."""
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
@@ -82,7 +92,10 @@ def _graph(module: nn.Module, sample: torch.Tensor) -> bytes:
             external_data=False,
             verbose=False,
         )
-    content: bytes = program.model_proto.SerializeToString()  # type: ignore[union-attr]
+    model: Any = program.model_proto  # type: ignore[union-attr]
+    for key, value in metadata.items():
+        model.metadata_props.add(key=key, value=value)
+    content: bytes = model.SerializeToString()
     return content
 
 

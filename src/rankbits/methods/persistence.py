@@ -41,7 +41,7 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(hasher)
     tensors = extra("safetensors.numpy", "saving a model", "files")
     arrays, facts = hasher._state()
-    content = tensors.save({name: _as_stored(array) for name, array in arrays.items()})
+    content = tensors.save({name: as_stored(array) for name, array in arrays.items()})
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -66,16 +66,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
     A model of another format version, or one that is damaged or inconsistent, is refused.
     """
-    return load_with_checksum(folder)[0]
-
-
-def load_with_checksum(folder: str | os.PathLike[str]) -> tuple[Any, str]:
-    """The fitted method in a folder, and the checksum that identifies this model."""
     data, content = read_folder(folder, (_FACTS, _ARRAYS))
     try:
         record = _parse_record(data)
         arrays = _read_arrays(content, record["arrays_sha256"])
-        return _rebuild(record, arrays), record[_CHECKSUM]
+        return _rebuild(record, arrays)
     except FileFormatError as error:
         raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
 
@@ -188,7 +183,7 @@ def _read_arrays(content: bytes, sha256: str) -> dict[str, np.ndarray]:
         raise FileFormatError(f"{_ARRAYS} cannot be read: {one_line(error)[:100]}") from None
 
 
-def _as_stored(array: np.ndarray) -> np.ndarray:
+def as_stored(array: np.ndarray) -> np.ndarray:
     """Contiguous and little-endian: safetensors writes other arrays as they lie in memory."""
     return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rankbits import _check
-from rankbits._files import write_atomically
+from rankbits._files import require_file, write_atomically
 from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes.note import Note
 from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.hamming import HammingIndex
@@ -18,8 +19,8 @@ from rankbits.index.interop.blocks import (
     Path,
     Source,
     blocks,
-    gathered,
-    require_file,
+    gather,
+    require_source,
 )
 from rankbits.index.interop.postgres_copy import (
     SIGNATURE,
@@ -45,6 +46,7 @@ def to_pgvector_copy(index: Source, path: Path, *, binary: bool = False) -> None
     With `binary`, the format is that of COPY ... WITH (FORMAT binary); it is smaller, and a
     truncated file is noticed.
     """
+    require_source(index)
     with write_atomically(path) as file:
         for chunk in binary_chunks(index) if binary else text_chunks(index):
             file.write(chunk)
@@ -66,13 +68,14 @@ def from_pgvector_copy(
             stored_bits, blocks_read = read_binary(chunks, n_bits, name)
         else:
             stored_bits, blocks_read = read_text(file, n_bits, name)
-        return gathered(name, blocks_read, stored_bits, kind, is_file=True)
+        return gather(name, blocks_read, Note(stored_bits), kind, is_file=True)
 
 
 def to_pgvector_sql(
     index: Source, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
 ) -> None:
     """Write ids and codes as a file of INSERT statements; COPY is several times faster."""
+    require_source(index)
     start = f"INSERT INTO {_quoted(table)} ({_columns(id_column, code_column)}) VALUES\n"
     with write_atomically(path) as file:
         for ids, packed in blocks(index, _INSERTED):
@@ -147,7 +150,7 @@ def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
     ['101', '001']
     """
     if n_bits is None and not isinstance(codes, BinaryCodes):
-        raise InputError("n_bits must be given with packed bytes; BinaryCodes tell it themselves")
+        raise InputError("n_bits must be given with packed bytes; BinaryCodes know it themselves")
     checked = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
     return [text.decode() for text in bit_texts(checked)]
 
@@ -163,14 +166,15 @@ def copy_to_postgres(
     id_column: str = "id",
     code_column: str = "code",
 ) -> None:
-    """Add ids and codes to a table that is there, in the caller's transaction.
+    """Add ids and codes to an existing table, in the caller's transaction.
 
     Parameters
     ----------
-    index : HammingIndex
+    index : HammingIndex or Collection
     connection : psycopg.Connection
     table : a name, or (schema, name)
     """
+    require_source(index)
     _require_connection(connection, "copy_to_postgres")
     n_bits = _column_bits(connection, table, code_column)
     if n_bits != index.n_bits:
@@ -209,7 +213,7 @@ def from_postgres(
     )
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         _, blocks_read = read_binary(_chunks(copy), n_bits, source)
-        return gathered(source, blocks_read, n_bits, kind)
+        return gather(source, blocks_read, Note(n_bits), kind)
 
 
 def _chunks(copy: Any) -> Iterator[bytes]:
@@ -234,7 +238,8 @@ def _column_bits(connection: Any, table: Name, column: str) -> int:
     ).fetchone()
     if row is None:
         raise InputError(
-            f"table {table!r} with a column {column!r} is not there; make it with pgvector_schema()"
+            f"table {table!r} with a column {column!r} does not exist; create it with "
+            "pgvector_schema()"
         )
     kind, n_bits = row
     if kind != "bit":

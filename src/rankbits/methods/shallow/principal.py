@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from rankbits.errors import InputError
 
@@ -15,6 +14,8 @@ def principal_directions(
 
     More directions than the rows vary in are refused: the rest would be rounding errors.
     """
+    from sklearn.decomposition import PCA  # slow to import, and only fitting needs it
+
     n, d = rows.shape
     if n < 2:
         raise InputError("X must have at least 2 rows to vary in any direction, got n_samples = 1")

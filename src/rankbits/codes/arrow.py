@@ -1,18 +1,20 @@
-"""Arrow columns of ids and codes, as Parquet and LanceDB hold them, and the index they make.
+"""Arrow columns of ids and codes, as Parquet and LanceDB hold them.
 
-Codes are bytes of one length: fixed_size_binary, or a fixed_size_list of uint8.
+Codes are bytes of one length: fixed_size_binary, or a fixed_size_list of uint8. What is known about
+them stands in the metadata of the schema.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rankbits import _check
+from rankbits.codes.note import Note
+from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY, Block
 from rankbits.errors import InputError
-from rankbits.index.hamming import HammingIndex
-from rankbits.index.interop.blocks import EXTRA, N_BITS, Block, bits_of, gathered
+
+_OLD_N_BITS_KEY = "rankbits:n_bits"  # under which `rankbits encode` once wrote it
 
 
 @dataclass(frozen=True)
@@ -33,42 +35,48 @@ class Columns:
         return [name for name in (self.ids, self.codes) if name is not None]
 
 
-def index_of(
-    schema: Any,
-    read: Callable[[list[str]], Iterable[Any]],
-    columns: Columns,
-    source: str,
-    *,
-    n_bits: int | None,
-    kind: str,
-    is_file: bool = False,
-) -> HammingIndex:
-    """An index of the record batches that `read` gives of some columns of a schema."""
-    pa = pyarrow_for("reading columns")
-    width = width_of(pa, schema, columns.codes, source)
-    if columns.ids is not None:
-        require_ids(pa, schema, columns.ids, source)
-    stored_bits = bits_of(n_bits, width, (schema.metadata or {}).get(N_BITS.encode()), source)
-    blocks_read = blocks_of(read(columns.names), columns.ids, columns.codes, source)
-    return gathered(source, blocks_read, stored_bits, kind, is_file=is_file)
+def metadata_of(note: Note) -> dict[str, str]:
+    """A note for the metadata of a schema."""
+    model = {} if note.model is None else {MODEL_KEY: note.model}
+    return {N_BITS_KEY: str(note.n_bits), **model}
 
 
-def pyarrow_for(needed_for: str) -> Any:
-    """The module pyarrow."""
-    return _check.extra("pyarrow", needed_for, EXTRA)
+def note_of(schema: Any, source: str) -> Note:
+    """The note in the metadata of a schema."""
+    return parse_metadata(schema.metadata or {}, source)
+
+
+def parse_metadata(metadata: dict[bytes, bytes], source: str) -> Note:
+    """The note in metadata, which may be anything."""
+    n_bits = metadata.get(N_BITS_KEY.encode(), metadata.get(_OLD_N_BITS_KEY.encode()))
+    model = metadata.get(MODEL_KEY.encode())
+    texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in (n_bits, model)]
+    return Note.parse(texts[0], texts[1], source)
+
+
+def code_columns(pa: Any, schema: Any) -> list[str]:
+    """Names of the columns that can be packed codes."""
+    return [field.name for field in schema if _width(pa, field.type) is not None]
 
 
 def width_of(pa: Any, schema: Any, column: str, source: str) -> int:
     """Bytes in a code, from the type of its column."""
     kind = _field(schema, column, source).type
+    width = _width(pa, kind)
+    if width is None:
+        raise InputError(
+            f"{source} must hold codes as bytes of one length, fixed_size_binary or "
+            f"fixed_size_list of uint8, column {column!r} is {kind}"
+        )
+    return width
+
+
+def _width(pa: Any, kind: Any) -> int | None:
     if pa.types.is_fixed_size_binary(kind):
         return int(kind.byte_width)
     if pa.types.is_fixed_size_list(kind) and pa.types.is_uint8(kind.value_type):
         return int(kind.list_size)
-    raise InputError(
-        f"{source} must hold codes as bytes of one length, fixed_size_binary or fixed_size_list of "
-        f"uint8, column {column!r} is {kind}"
-    )
+    return None
 
 
 def require_ids(pa: Any, schema: Any, column: str, source: str) -> None:
@@ -86,20 +94,16 @@ def _field(schema: Any, column: str, source: str) -> Any:
     return schema.field(column)
 
 
-def blocks_of(
-    batches: Iterable[Any], id_column: str | None, code_column: str, source: str
-) -> Iterator[Block]:
-    """Record batches as blocks; without an id column items are numbered from 0."""
-    n_before = 0
+def blocks_of(batches: Iterable[Any], columns: Columns, source: str) -> Iterator[Block]:
+    """Record batches as blocks."""
     for batch in batches:
-        n = batch.num_rows
-        for name in (code_column, id_column):
-            if name is not None and batch.column(name).null_count:
+        for name in columns.names:
+            if batch.column(name).null_count:
                 raise InputError(f"{source} must have no nulls, column {name!r} has some")
-        rows = np.arange(n_before, n_before + n)
-        ids = rows if id_column is None else batch.column(id_column).to_numpy(zero_copy_only=False)
-        yield ids, _packed(batch.column(code_column), source)
-        n_before += n
+        ids = None
+        if columns.ids is not None:
+            ids = batch.column(columns.ids).to_numpy(zero_copy_only=False)
+        yield ids, _packed(batch.column(columns.codes), source)
 
 
 def _packed(column: Any, source: str) -> np.ndarray:
