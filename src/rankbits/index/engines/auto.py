@@ -169,7 +169,7 @@ class Auto(Engine):
         return parts, np.concatenate([*left, np.arange(start, n)])
 
     def _attempt(self, tables: mih.Mih, call: Call, record: Record) -> tuple[Ragged, np.ndarray]:
-        """Answers by tables within the budget of a scan, and the queries that it did not suffice for.
+        """Answers by tables within the budget of a scan, and the queries that need more than that.
 
         A query that is given up is charged the scan it needs.
         """
