@@ -128,7 +128,8 @@ class Auto(Engine):
         """Add up what tables would have saved of this scan, and begin to build them if enough."""
         farthest = answer.distances[answer.offsets[1:][answer.counts > 0] - 1]
         reach = farthest if request.k else np.full(len(answer.counts), request.radius)
-        cost = _SKEW * self._unit * mih.expected_cost(self._segment, reach) / request.n_threads
+        cost = mih.expected_cost(self._segment, self._options.copies, reach) / request.n_threads
+        cost *= _SKEW * self._unit
         if cost < 0.5 * taken and self._may_build():
             self._promised += taken - cost
         if self._promised > _PROMISE * _BUILD_SECONDS * self._segment.planes.nbytes:
