@@ -19,6 +19,7 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy reads them
 
+import machine_bounds
 import numpy as np
 
 import rankbits
@@ -154,8 +155,8 @@ def run_case(n: int, n_bits: int, n_labels: int, kind: str, rounds: int) -> dict
     joint, single = 0.0, 0.0
     rates = dict.fromkeys([contender.name for contender in contenders], 0.0)
     for _ in range(rounds):  # the bounds take their turn too
-        joint = max(joint, 2 * _kernels.increments_per_second(n_bits + 1, True))
-        single = max(single, _kernels.increments_per_second(n_bits + 1, False))
+        joint = max(joint, 2 * machine_bounds.increments_per_second(n_bits + 1, is_joint=True))
+        single = max(single, machine_bounds.increments_per_second(n_bits + 1, is_joint=False))
         for name, rate in best_rates(contenders, 1).items():
             rates[name] = max(rates[name], rate)
     return {
@@ -206,13 +207,13 @@ def main() -> None:
     options = parser.parse_args()
 
     cache = {
-        name: _kernels.read_bytes_per_second(size) / GIGA
+        name: machine_bounds.read_bytes_per_second(size) / GIGA
         for name, size in (("L1", 1 << 14), ("L2", 1 << 18), ("DRAM", 1 << 28))
     }
     print(
         f"kernels: {_kernels.dispatch()}; read GB/s: "
         + ", ".join(f"{name} {rate:.0f}" for name, rate in cache.items())
-        + f"; popcount of 64 bits {_kernels.popcounts_per_second() / GIGA:.2f} Gp/s"
+        + f"; popcount of 64 bits {machine_bounds.popcounts_per_second() / GIGA:.2f} Gp/s"
     )
     print(
         f"{N_QUERIES} queries; Gp/s. ours, numpy, torch: evaluation. count: the counting alone, "

@@ -21,6 +21,7 @@ from pathlib import Path
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy and faiss read them
 
+import machine_bounds
 import numpy as np
 import search_peers as peers
 from search_peers import Peer, Sweep
@@ -164,7 +165,7 @@ def one(run: Run) -> None:
         runs = {f"{q}": job_of(scan, queries[q : q + 1], 10) for q in range(len(queries))}
         best, bound = float("inf"), 0.0
         for _ in range(run.rounds):  # the bound takes its turn too
-            bound = max(bound, _kernels.read_bytes_per_second(1 << 28))
+            bound = max(bound, machine_bounds.read_bytes_per_second(1 << 28))
             best = min(best, *(timing.best for timing in in_turns(runs, 1).values()))
         share = codes.nbytes / best / bound
         run.found.append({"job": "one", "n": n, "bits": n_bits, "seconds": best, "share": share})

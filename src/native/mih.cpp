@@ -19,52 +19,88 @@ void load_words(const uint8_t* code, size_t width, uint64_t* words) {
     std::memcpy(words, code, width);
 }
 
-// Bits [begin, begin + n) of the code in a row of planes; n is at most 16.
-uint32_t bits_of(const uint8_t* planes, size_t row, size_t width, size_t begin, size_t n) {
+// The code in a row of planes.
+void load_code(const uint8_t* planes, size_t row, size_t width, uint64_t* words) {
     const uint8_t* first = planes + row / GROUP * width * GROUP + row % GROUP;
-    uint32_t bits = 0;
-    for (size_t k = begin / 8; 8 * k < begin + n; ++k) bits |= static_cast<uint32_t>(first[k * GROUP]) << 8 * (k - begin / 8);
-    return bits >> begin % 8 & ((1u << n) - 1);
+    for (size_t w = 0; 8 * w < width; ++w) {
+        uint64_t word = 0;
+        for (size_t k = 8 * w; k < width && k < 8 * w + 8; ++k) word |= static_cast<uint64_t>(first[k * GROUP]) << 8 * (k % 8);
+        words[w] = word;
+    }
 }
 
-// A signature has the bits that entries leave free, up to 16, and is of bits that follow the substring, or stand before it.
-void choose_signature(const MihTables& all, MihTable& table) {
-    const size_t n_bits = 8 * all.width, end = table.begin + table.n_bits, free = std::min<size_t>(Entries::bits_for(all.n) - all.row_bits, 16);
-    const bool is_behind = n_bits - end >= table.begin;
-    table.sign_bits = std::min(free, is_behind ? n_bits - end : table.begin);
-    table.sign_begin = is_behind ? end : table.begin - table.sign_bits;
-    const auto touches = [](size_t byte, size_t begin, size_t n) { return n > 0 && 8 * byte + 8 > begin && 8 * byte < begin + n; };
-    for (const size_t round : {0, 1, 2}) {
-        if (round == 2) table.n_outside = table.bytes.size();
-        for (size_t k = 0; k < all.width; ++k) {
-            const size_t known = touches(k, table.begin, table.n_bits) ? 2 : touches(k, table.sign_begin, table.sign_bits) ? 1 : 0;
-            if (known == round) table.bytes.push_back(static_cast<uint16_t>(k));
-        }
-    }
+size_t bits_for(size_t most) { return std::max<size_t>(1, static_cast<size_t>(std::bit_width(most))); }
+
+size_t left_out_bytes(const Cut& cut, bool copies) { return copies ? 0 : cut.n_bits / 8; }
+
+size_t copy_bytes(size_t n, size_t width, size_t left_out) {
+    const size_t codes = n * (width - left_out) + 2 * Copy::MARGIN;
+    const size_t ways_back = left_out ? Copy::n_marks(n) * sizeof(uint16_t) + (size_t{1} << 8 * left_out) * sizeof(uint32_t) : 0;
+    return codes + ways_back + PackedNumbers::bytes_for(n, bits_for(n));
+}
+
+size_t tables_bytes(size_t n, size_t width, const Cut& cut, bool copies) {
+    const size_t n_copies = copies ? cut.n_tables : 1, starts = Starts::bytes_for(n, cut.n_bits);
+    return cut.n_tables * starts + n_copies * copy_bytes(n, width, left_out_bytes(cut, copies)) +
+           (cut.n_tables - n_copies) * PackedNumbers::bytes_for(n, bits_for(n));
 }
 
 // Buckets by counting; put(i, at) writes item i to its place. False if stopped.
 template <class BucketOf, class Stopped, class Put>
 bool fill(MihTable& table, size_t n, BucketOf bucket_of, Stopped stopped, Put put) {
-    table.starts.assign((size_t{1} << table.n_bits) + 1, 0);
+    std::vector<uint32_t> next((size_t{1} << table.n_bits) + 1, 0);
     for (size_t i = 0; i < n; ++i) {
         if (i % ITEMS_A_LOOK == 0 && stopped()) return false;
-        ++table.starts[bucket_of(i) + 1];
+        ++next[bucket_of(i) + 1];
     }
-    for (size_t bucket = 1; bucket < table.starts.size(); ++bucket) table.starts[bucket] += table.starts[bucket - 1];
-    std::vector<uint32_t> place(table.starts.begin(), table.starts.end() - 1);
+    for (size_t bucket = 1; bucket < next.size(); ++bucket) next[bucket] += next[bucket - 1];
+    table.starts.set(next.data(), n, table.n_bits);
     for (size_t i = 0; i < n; ++i) {
         if (i % ITEMS_A_LOOK == 0 && stopped()) return false;
-        put(i, place[bucket_of(i)]++);
+        put(i, next[bucket_of(i)]++);
     }
     return true;
 }
 
-// Masks of n bits by the number of bits set, ascending.
-std::vector<std::vector<uint32_t>> masks_by_radius(size_t n) {
-    std::vector<std::vector<uint32_t>> masks(n + 1);
-    for (uint32_t mask = 0; mask < (1u << n); ++mask) masks[static_cast<size_t>(std::popcount(mask))].push_back(mask);
-    return masks;
+template <class Stopped>
+bool fill_copy(MihTable& table, size_t n, size_t width, size_t left_out, const uint64_t* words, Stopped stopped) {
+    const size_t n_words = words_of(width);
+    Copy& copy = table.copy;
+    copy.left_out = left_out;
+    copy.code_bytes = width - left_out;
+    copy.codes.resize(n * copy.code_bytes + 2 * Copy::MARGIN);
+    copy.rows.resize(n, bits_for(n));
+    const auto bucket_of = [&](size_t i) { return table.bucket_of(substring<0>(words + i * n_words, table.begin, table.n_bits)); };
+    return fill(table, n, bucket_of, stopped, [&](size_t i, size_t at) {
+        copy.rows.set(at, static_cast<uint32_t>(i));
+        std::memcpy(copy.address(at) + left_out, reinterpret_cast<const uint8_t*>(words + i * n_words) + left_out, copy.code_bytes);
+    });
+}
+
+// How to find the bytes that a copy leaves out: from how often each value of them occurs.
+void mark_left_out(Copy& copy, size_t n, size_t n_words, const uint64_t* words) {
+    const size_t n_values = size_t{1} << 8 * copy.left_out;
+    std::vector<uint32_t> counts(n_values, 0);
+    for (size_t i = 0; i < n; ++i) ++counts[words[i * n_words] & (n_values - 1)];
+    copy.firsts.resize(n_values);
+    copy.marks.assign(Copy::n_marks(n), static_cast<uint16_t>(n_values - 1));
+    for (size_t value = 0, first = 0, mark = 0; value < n_values; ++value) {
+        copy.firsts[value] = static_cast<uint32_t>(first);
+        first += counts[value];
+        for (; mark * Copy::PLACES_A_MARK < first; ++mark) copy.marks[mark] = static_cast<uint16_t>(value);
+    }
+}
+
+// Places in the copy of the first table; their substring has no bit of what that leaves out.
+template <class Stopped>
+bool fill_places(MihTable& table, const Copy& copy, size_t n, Stopped stopped) {
+    const auto bucket_of = [&](size_t place) {
+        uint64_t word;
+        std::memcpy(&word, copy.address(place) + table.begin / 8, sizeof(word));
+        return static_cast<uint32_t>(word >> table.begin % 8 & ((uint64_t{1} << table.n_bits) - 1));
+    };
+    table.places.resize(n, bits_for(n));
+    return fill(table, n, bucket_of, stopped, [&](size_t place, size_t at) { table.places.set(at, static_cast<uint32_t>(place)); });
 }
 
 LookUp best_look_up() {
@@ -76,75 +112,53 @@ LookUp best_look_up() {
 
 LookUp portable_look_up() { return &look_up; }
 
-size_t Mih::n_tables(size_t n, size_t width) {
-    const double wanted = std::clamp(std::round(std::log2(static_cast<double>(n) + 1)), 4.0, 16.0);
-    return static_cast<size_t>(std::ceil(static_cast<double>(8 * width) / wanted));
+Cut Mih::cut(size_t n, size_t width, bool copies) {
+    const auto log_n = static_cast<int>(std::round(std::log2(static_cast<double>(n) + 1)));
+    if (copies) {  // a bucket is read in one run: few of them and full
+        const auto most = static_cast<size_t>(std::clamp(log_n, 4, 16)), n_tables = (8 * width + most - 1) / most;
+        return {n_tables, (8 * width + n_tables - 1) / n_tables};
+    }
+    // An item of a bucket is a cache line elsewhere: about five to a bucket, and as many tables as three times the codes' memory allows.
+    const auto most = static_cast<size_t>(std::clamp(log_n - 2, 4, 23));
+    const auto cut_into = [&](size_t n_tables) { return Cut{n_tables, std::min(most, 8 * width / n_tables)}; };
+    size_t n_tables = std::max<size_t>(1, (8 * width + most / 2) / most);
+    while (n_tables > 2 && tables_bytes(n, width, cut_into(n_tables), false) > 2 * n * width) --n_tables;
+    return cut_into(n_tables);
 }
 
-size_t Mih::bytes_needed(size_t n, size_t width, bool copies) {
-    const size_t m = n_tables(n, width), longest = (8 * width + m - 1) / m;
-    const size_t of_items = copies ? n * (sizeof(uint32_t) + words_of(width) * sizeof(uint64_t)) : Entries::bytes_for(n);
-    return m * (of_items + ((size_t{1} << longest) + 1) * sizeof(uint32_t));
-}
+size_t Mih::bytes_needed(size_t n, size_t width, bool copies) { return tables_bytes(n, width, cut(n, width, copies), copies); }
 
 std::optional<Mih> Mih::build(const uint8_t* planes, size_t n, size_t width, bool copies, Workers& workers) {
-    const size_t m = n_tables(n, width), n_words = words_of(width);
+    const Cut cut = Mih::cut(n, width, copies);
+    const size_t n_words = words_of(width), n_copies = copies ? cut.n_tables : 1, left_out = left_out_bytes(cut, copies);
+    const size_t n_cut = std::min(8 * width, cut.n_tables * cut.n_bits);
     Mih mih;
-    mih.tables_ = {n, width, n_words, copies ? nullptr : planes, static_cast<size_t>(std::bit_width(n ? n - 1 : 0)), std::vector<MihTable>(m), {}};
-    mih.tables_.masks.resize(17);
-    for (size_t j = 0; j < m; ++j) {
-        MihTable& table = mih.tables_.tables[j];
-        table.begin = j * 8 * width / m;
-        table.n_bits = (j + 1) * 8 * width / m - table.begin;
-        if (mih.tables_.masks[table.n_bits].empty()) mih.tables_.masks[table.n_bits] = masks_by_radius(table.n_bits);
-        if (!copies) choose_signature(mih.tables_, table);
+    mih.tables_ = {n, width, n_words, copies, std::vector<MihTable>(cut.n_tables)};
+    std::vector<MihTable>& tables = mih.tables_.tables;
+    for (size_t j = 0; j < cut.n_tables; ++j) {
+        tables[j].begin = j * n_cut / cut.n_tables;
+        tables[j].n_bits = tables[j].n_low = (j + 1) * n_cut / cut.n_tables - tables[j].begin;
     }
-    const size_t n_looks = (n + ITEMS_A_LOOK - 1) / ITEMS_A_LOOK;
-    std::vector<uint64_t> words(copies ? n * n_words : 0);  // own memory: planes may be a file that changes
-    std::atomic<size_t> next_look{0}, next_table{0};
-    const bool is_read = !copies || workers.run([&](size_t w) {
-        for (size_t look; (look = next_look++) < n_looks && !workers.stopped(w);) {
-            for (size_t i = look * ITEMS_A_LOOK; i < std::min(n, (look + 1) * ITEMS_A_LOOK); ++i) {
-                load_code(planes, i, width, words.data() + i * n_words);
-            }
-        }
-    });
-    const bool is_finished = is_read && workers.run([&](size_t w) {
-        for (size_t j; (j = next_table++) < m;) {
-            MihTable& table = mih.tables_.tables[j];
+    tables[0].n_low -= 8 * left_out;
+    // Work from begin on, part after part by whichever worker is free; do_part(i, stopped) and the whole are false if stopped.
+    const auto share = [&workers](size_t begin, size_t end, auto do_part) {
+        std::atomic<size_t> next{begin};
+        return workers.run([&](size_t w) {
             const auto stopped = [&] { return workers.stopped(w); };
-            if (!(copies ? mih.fill_copies(table, words.data(), stopped) : mih.fill_rows(table, stopped))) return;
-        }
+            for (size_t i; (i = next++) < end && do_part(i, stopped);) {}
+        });
+    };
+    std::vector<uint64_t> words(n * n_words);  // own memory: planes may be a file that changes
+    bool is_whole = share(0, (n + ITEMS_A_LOOK - 1) / ITEMS_A_LOOK, [&](size_t look, auto stopped) {
+        for (size_t i = look * ITEMS_A_LOOK; i < std::min(n, (look + 1) * ITEMS_A_LOOK); ++i) load_code(planes, i, width, words.data() + i * n_words);
+        return !stopped();
     });
-    if (!is_finished) return std::nullopt;
+    is_whole = is_whole && share(0, n_copies, [&](size_t j, auto stopped) { return fill_copy(tables[j], n, width, left_out, words.data(), stopped); });
+    if (is_whole && left_out) mark_left_out(tables[0].copy, n, n_words, words.data());
+    std::vector<uint64_t>().swap(words);  // given back before more is taken
+    is_whole = is_whole && share(n_copies, cut.n_tables, [&](size_t j, auto stopped) { return fill_places(tables[j], tables[0].copy, n, stopped); });
+    if (!is_whole) return std::nullopt;
     return mih;
-}
-
-template <class Stopped>
-bool Mih::fill_copies(MihTable& table, const uint64_t* words, Stopped stopped) const {
-    const size_t n_words = tables_.n_words;
-    const auto bucket_of = [&](size_t i) { return substring<0>(words + i * n_words, table.begin, table.n_bits); };
-    table.rows.resize(tables_.n);
-    table.codes.resize(tables_.n * n_words);
-    return fill(table, tables_.n, bucket_of, stopped, [&](size_t i, size_t at) {
-        table.rows[at] = static_cast<uint32_t>(i);
-        std::copy_n(words + i * n_words, n_words, table.codes.data() + at * n_words);
-    });
-}
-
-template <class Stopped>
-bool Mih::fill_rows(MihTable& table, Stopped stopped) const {
-    // Buckets are read once: if planes are a file that changes, a second reading could lead elsewhere.
-    std::vector<uint16_t> buckets(tables_.n);
-    for (size_t i = 0; i < tables_.n; ++i) {
-        if (i % ITEMS_A_LOOK == 0 && stopped()) return false;
-        buckets[i] = static_cast<uint16_t>(bits_of(tables_.planes, i, tables_.width, table.begin, table.n_bits));
-    }
-    table.entries.resize(tables_.n);
-    return fill(table, tables_.n, [&](size_t i) { return buckets[i]; }, stopped, [&](size_t i, size_t at) {
-        const uint64_t sign = bits_of(tables_.planes, i, tables_.width, table.sign_begin, table.sign_bits);
-        table.entries.set(at, static_cast<uint32_t>(sign << tables_.row_bits | i));
-    });
 }
 
 bool Mih::search(const uint8_t* queries, size_t n_bits, const uint64_t* allowed, const Wanted& wanted, uint64_t budget, Results& results,

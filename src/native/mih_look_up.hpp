@@ -1,13 +1,15 @@
 // Looking up, compiled once for each way to count bits.
 #pragma once
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "mih.hpp"
 
 namespace rankbits {
 namespace {
 
-// Bits [begin, begin + n) of a code of W words (0: some); n is at most 16.
+// Bits [begin, begin + n) of a code of W words (0: some); n is at most 32.
 template <size_t W>
 inline uint32_t substring(const uint64_t* words, size_t begin, size_t n) {
     const size_t word = W == 1 ? 0 : begin / 64, shift = begin % 64;
@@ -16,176 +18,193 @@ inline uint32_t substring(const uint64_t* words, size_t begin, size_t n) {
     return static_cast<uint32_t>(bits & ((uint64_t{1} << n) - 1));
 }
 
-// An item comes up in every table that has it near; it counts where it came up first.
-template <size_t W>
-inline bool is_first(const MihTables& all, const uint64_t* difference, size_t radius, size_t table) {
-    for (size_t j = 0; j < all.tables.size(); ++j) {
-        const auto distance = static_cast<size_t>(std::popcount(substring<W>(difference, all.tables[j].begin, all.tables[j].n_bits)));
-        if (j != table && (distance < radius || (distance == radius && j < table))) return false;
-    }
-    return true;
+// The next larger number with as many bits set; nothing of use behind the last.
+inline uint32_t next_mask(uint32_t mask) {
+    if (mask == 0) return 0;
+    const uint64_t lowest = mask & (~mask + 1), carried = mask + lowest;
+    return static_cast<uint32_t>(carried | (carried ^ mask) >> (2 + std::countr_zero(mask)));
 }
 
-struct Visit {
-    size_t table, radius;
-    uint32_t begin, end;  // of the bucket
+struct Candidate {
+    uint32_t place, mask;  // the bucket it came from is that of the query, but for the bits of the mask
 };
 
+// One query. Memory is asked for a batch ahead: the starts of many buckets, then the first items of these, then the codes of items.
 template <size_t W>
-inline void visit(const MihTables& all, const Visit& at, const uint64_t* query, const uint64_t* allowed, Nearest& nearest) {
-    const size_t n_words = W ? W : all.n_words;
-    const MihTable& table = all.tables[at.table];
-    int limit = nearest.limit();
-    for (size_t i = at.begin; i < at.end; ++i) {
-        const uint64_t* code = table.codes.data() + i * n_words;
-        int distance = 0;
-        for (size_t w = 0; w < n_words; ++w) distance += std::popcount(code[w] ^ query[w]);
-        if (distance > limit) continue;
-        uint64_t difference[W ? W : MAX_WORDS];
-        for (size_t w = 0; w < n_words; ++w) difference[w] = code[w] ^ query[w];
-        const uint32_t row = table.rows[i];
-        if (is_first<W>(all, difference, at.radius, at.table) && (!allowed || allowed[row / 64] >> (row % 64) & 1)) {
-            nearest.offer(row, static_cast<uint32_t>(distance));
-            limit = nearest.limit();
-        }
-    }
-}
-
-inline uint32_t sign_of(const MihTable& table, const uint64_t* query) {
-    return table.sign_bits ? substring<0>(query, table.sign_begin, table.sign_bits) : 0;
-}
-
-// The code in a row of planes.
-inline void load_code(const uint8_t* planes, size_t row, size_t width, uint64_t* words) {
-    const uint8_t* first = planes + row / GROUP * width * GROUP + row % GROUP;
-    for (size_t w = 0; 8 * w < width; ++w) {
-        uint64_t word = 0;
-        for (size_t k = 8 * w; k < width && k < 8 * w + 8; ++k) word |= static_cast<uint64_t>(first[k * GROUP]) << 8 * (k % 8);
-        words[w] = word;
-    }
-}
-
-// Rows of one table at one radius that may be near. A byte of a code is a line of planes, each a miss: a row is looked at in a few bytes
-// first, of which its bucket and its signature have not told, and only if these are near in all others. Lines are asked for a batch ahead.
-template <size_t W>
-class Candidates {
+class Search {
 public:
-    Candidates(const MihTables& all, const uint64_t* query, const uint64_t* allowed, Nearest& nearest)
-        : all_(all), query_(query), allowed_(allowed), nearest_(nearest), bytes_(reinterpret_cast<const uint8_t*>(query)) {}
+    Search(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost,
+           const std::function<bool()>& is_stopped)
+        : all_(all), query_(query), allowed_(allowed), budget_(budget), nearest_(nearest), cost_(cost), is_stopped_(is_stopped),
+          copy_(&all.tables[0].copy), n_words_(W ? W : all.n_words), first_mask_(~uint64_t{0} << 8 * copy_->left_out),
+          last_mask_(~uint64_t{0} >> (64 - 8 * (all.width - 8 * (n_words_ - 1)))) {}
 
-    void begin(size_t table, size_t radius) {
-        number_ = table;
-        radius_ = radius;
-        if (!all_.planes) return;
-        sign_ = sign_of(all_.tables[table], query_);
-        n_first_ = std::min(all_.tables[table].n_outside, std::max<size_t>(2, all_.width / 4));
-    }
-
-    void add_bucket(size_t begin, size_t end) {
-        const Entries& entries = all_.tables[number_].entries;
-        while (begin < end) {
-            const size_t n = std::min(end - begin, BATCH - n_);
-            const int left = nearest_.limit() - static_cast<int>(radius_);
-            const size_t before = n_;
-            for (size_t i = begin; i < begin + n; ++i) {
-                const uint64_t entry = entries[i];
-                rows_[n_] = static_cast<uint32_t>(entry & ((uint64_t{1} << all_.row_bits) - 1));
-                n_ += std::popcount(static_cast<uint32_t>(entry >> all_.row_bits) ^ sign_) <= left;
-            }
-            for (size_t i = before; i < n_; ++i) ask_for(rows_[i], 0, n_first_);
-            begin += n;
-            if (n_ == BATCH) finish();
-        }
-    }
-
-    // Looks at what is left.
-    void finish() {
-        const std::vector<uint16_t>& order = all_.tables[number_].bytes;
-        size_t n_left = 0;
-        for (size_t i = 0; i < n_; ++i) {
-            const uint8_t* code = address(rows_[i]);
-            int distance = static_cast<int>(radius_);
-            for (size_t k = 0; k < n_first_; ++k) distance += std::popcount(static_cast<unsigned>(code[order[k] * GROUP] ^ bytes_[order[k]]));
-            rows_[n_left] = rows_[i];
-            if (distance > nearest_.limit()) continue;
-            ask_for(rows_[n_left++], n_first_, order.size());
-        }
-        for (size_t i = 0; i < n_left; ++i) compare(rows_[i]);
-        n_ = 0;
+    bool run() {
+        if (!look_into_tables()) return false;
+        if (!all_.has_copies) nearest_.rename([&](uint32_t place) { return copy_->rows[place]; });
+        return true;
     }
 
 private:
-    static constexpr size_t BATCH = 128;
-
-    const uint8_t* address(size_t row) const { return all_.planes + row / GROUP * all_.width * GROUP + row % GROUP; }
-
-    void ask_for(size_t row, size_t from, size_t to) const {
-        const std::vector<uint16_t>& order = all_.tables[number_].bytes;
-        for (size_t k = from; k < to; ++k) __builtin_prefetch(address(row) + order[k] * GROUP);
+    bool look_into_tables() {
+        const size_t m = all_.tables.size();
+        size_t longest = 0;
+        for (const MihTable& table : all_.tables) longest = std::max(longest, table.n_bits);
+        for (size_t radius = 0; radius <= longest; ++radius) {
+            for (size_t j = 0; j < m; ++j) {
+                if (nearest_.limit() < static_cast<int>(m * radius + j)) return true;  // all that is as near has come up
+                if (radius <= all_.tables[j].n_bits && !visit_all(j, radius)) return false;
+            }
+        }
+        return true;
     }
 
-    void compare(uint32_t row) {
-        const size_t n_words = W ? W : all_.n_words;
-        uint64_t difference[W ? W : MAX_WORDS];
-        load_code(all_.planes, row, all_.width, difference);
+    static constexpr size_t BATCH = 64, WAITING = 256;
+    static constexpr uint64_t COST_A_LOOK = 1 << 15;  // between two looks at whether to go on
+
+    // All buckets of a table at one radius; false if given up.
+    bool visit_all(size_t j, size_t radius) {
+        const MihTable& table = all_.tables[j];
+        uint64_t left = 1;  // buckets
+        for (size_t i = 0; i < radius; ++i) left = left * (table.n_bits - i) / (i + 1);
+        if (cost_ + left * (PROBE_COST + (all_.n >> table.n_bits)) > budget_) return false;
+        number_ = j;
+        radius_ = radius;
+        if (all_.has_copies) copy_ = &table.copy;
+        const uint32_t centre = table.bucket_of(substring<W>(query_, table.begin, table.n_bits));
+        for (uint32_t mask = (uint32_t{1} << radius) - 1; left > 0;) {
+            const size_t n = std::min<uint64_t>(left, BATCH);
+            for (size_t i = 0; i < n; ++i, mask = next_mask(mask)) {
+                masks_[i] = mask;
+                __builtin_prefetch(table.starts.address(centre ^ mask));
+            }
+            if (!visit(table, centre, n)) return false;
+            left -= n;
+        }
+        compare_waiting();
+        return true;
+    }
+
+    bool visit(const MihTable& table, uint32_t centre, size_t n) {
+        const bool is_run = !table.copy.codes.empty();
+        Bucket buckets[BATCH];
+        for (size_t i = 0; i < n; ++i) {
+            const Bucket bucket = buckets[i] = table.starts[centre ^ masks_[i]];
+            if (bucket.begin == bucket.end) continue;
+            __builtin_prefetch(is_run ? copy_->address(bucket.begin) : table.places.address(bucket.begin));
+            if (!is_run) __builtin_prefetch(table.places.address(bucket.end));
+        }
+        for (size_t i = 0; i < n; ++i) {
+            cost_ += PROBE_COST + (buckets[i].end - buckets[i].begin);
+            if (cost_ > budget_) return false;
+            if (is_run) {
+                compare_run(buckets[i], masks_[i]);
+            } else {
+                for (size_t at = buckets[i].begin; at < buckets[i].end; ++at) add({table.places[at], masks_[i]});
+            }
+            if (cost_ < next_look_) continue;
+            next_look_ = cost_ + COST_A_LOOK;
+            if (is_stopped_()) return false;
+        }
+        return true;
+    }
+
+    void compare_run(const Bucket& bucket, uint32_t mask) {
+        const size_t step = copy_->code_bytes;
+        const uint8_t* code = copy_->address(bucket.begin);
+        int limit = nearest_.limit();
+        for (size_t place = bucket.begin; place < bucket.end; ++place, code += step) {
+            uint64_t difference[W ? W : MAX_WORDS];
+            const int distance = compare(code, difference);
+            if (distance > limit) continue;
+            offer({static_cast<uint32_t>(place), mask}, difference, distance);
+            limit = nearest_.limit();
+        }
+    }
+
+    void add(const Candidate& candidate) {
+        waiting_[n_waiting_++] = candidate;
+        __builtin_prefetch(copy_->address(candidate.place) + copy_->left_out);
+        if (n_waiting_ == WAITING) compare_waiting();
+    }
+
+    void compare_waiting() {
+        for (size_t i = 0; i < n_waiting_; ++i) {
+            uint64_t difference[W ? W : MAX_WORDS];
+            const int distance = compare(copy_->address(waiting_[i].place), difference);
+            if (distance <= nearest_.limit()) offer(waiting_[i], difference, distance);
+        }
+        n_waiting_ = 0;
+    }
+
+    // The distance of what the copy has of a code.
+    int compare(const uint8_t* code, uint64_t* difference) const {
         int distance = 0;
-        for (size_t w = 0; w < n_words; ++w) distance += std::popcount(difference[w] ^= query_[w]);
-        if (distance > nearest_.limit() || !is_first<W>(all_, difference, radius_, number_)) return;
-        if (!allowed_ || allowed_[row / 64] >> (row % 64) & 1) nearest_.offer(row, static_cast<uint32_t>(distance));
+        for (size_t w = 0; w < n_words_; ++w) {
+            uint64_t word;
+            std::memcpy(&word, code + 8 * w, sizeof(word));
+            word ^= query_[w];
+            if (w == 0) word &= first_mask_;
+            if (w + 1 == n_words_) word &= last_mask_;
+            distance += std::popcount(difference[w] = word);
+        }
+        return distance;
+    }
+
+    // The bytes that the copy leaves out: the last that begin no later than the place.
+    uint64_t left_out_of(size_t place) const {
+        const uint16_t* mark = copy_->marks.data() + place / Copy::PLACES_A_MARK;
+        const uint32_t* firsts = copy_->firsts.data();
+        return static_cast<uint64_t>(std::upper_bound(firsts + mark[0] + 1, firsts + mark[1] + 1, place) - firsts - 1);
+    }
+
+    // An item comes up in every table that has it near, and a bucket may be read with some items of those beside it: an item counts
+    // in its own bucket, of the table where it came up first.
+    bool is_first(const uint64_t* difference, uint32_t mask) const {
+        for (size_t j = 0; j < all_.tables.size(); ++j) {
+            const MihTable& table = all_.tables[j];
+            const uint32_t bits = substring<W>(difference, table.begin, table.n_bits);
+            const auto distance = static_cast<size_t>(std::popcount(bits));
+            if (j == number_ ? table.bucket_of(bits) != mask : distance < radius_ || (distance == radius_ && j < number_)) return false;
+        }
+        return true;
+    }
+
+    // Takes an item by its difference and its distance in what the copy has of the code.
+    void offer(const Candidate& candidate, uint64_t* difference, int distance) {
+        const uint32_t place = candidate.place;
+        if (copy_->left_out) {
+            const uint64_t first = left_out_of(place) ^ (query_[0] & ~first_mask_);
+            difference[0] |= first;
+            distance += std::popcount(first);
+        }
+        if (distance > nearest_.limit() || !is_first(difference, candidate.mask)) return;
+        // Rows of one copy are looked up at the end: by then most items have been found to be too far.
+        const uint32_t row = allowed_ || all_.has_copies ? copy_->rows[place] : 0;
+        if (allowed_ && !(allowed_[row / 64] >> (row % 64) & 1)) return;
+        nearest_.offer(all_.has_copies ? row : place, static_cast<uint32_t>(distance));
     }
 
     const MihTables& all_;
     const uint64_t *query_, *allowed_;
+    const uint64_t budget_;
     Nearest& nearest_;
-    const uint8_t* bytes_;
-    size_t number_ = 0, radius_ = 0, n_first_ = 0, n_ = 0;
-    uint32_t sign_ = 0;
-    uint32_t rows_[BATCH + 1];
+    uint64_t& cost_;
+    const std::function<bool()>& is_stopped_;
+    const Copy* copy_;
+    const size_t n_words_;
+    const uint64_t first_mask_, last_mask_;  // the bits of the first and the last word that are part of what the copy has
+    uint64_t next_look_ = COST_A_LOOK;
+    size_t number_ = 0, radius_ = 0, n_waiting_ = 0;
+    uint32_t masks_[BATCH];
+    Candidate waiting_[WAITING];
 };
-
-template <size_t W>
-bool look_up_words(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost,
-                   const std::function<bool()>& is_stopped) {
-    const size_t m = all.tables.size(), n_words = W ? W : all.n_words;
-    Candidates<W> candidates(all, query, allowed, nearest);  // used without copies
-    size_t longest = 0;
-    for (const MihTable& table : all.tables) longest = std::max(longest, table.n_bits);
-    for (size_t radius = 0; radius <= longest; ++radius) {
-        for (size_t j = 0; j < m; ++j) {
-            const MihTable& table = all.tables[j];
-            if (nearest.limit() < static_cast<int>(m * radius + j)) return true;  // all that is as near has come up
-            if (radius > table.n_bits) continue;
-            const std::vector<uint32_t>& masks = all.masks[table.n_bits][radius];
-            if (cost + masks.size() * (PROBE_COST + (all.n >> table.n_bits)) > budget) return false;
-            const uint32_t centre = substring<W>(query, table.begin, table.n_bits);
-            candidates.begin(j, radius);
-            for (size_t i = 0; i < masks.size(); ++i) {
-                if (i + 8 < masks.size()) __builtin_prefetch(&table.starts[centre ^ masks[i + 8]]);
-                if (i + 4 < masks.size()) {
-                    const size_t first = table.starts[centre ^ masks[i + 4]];
-                    __builtin_prefetch(all.planes ? static_cast<const void*>(table.entries.address(first)) : table.codes.data() + first * n_words);
-                }
-                const uint32_t bucket = centre ^ masks[i];
-                const Visit at{j, radius, table.starts[bucket], table.starts[bucket + 1]};
-                cost += PROBE_COST + (at.end - at.begin);
-                if (cost > budget || (i % 1024 == 1023 && is_stopped())) return false;
-                if (all.planes) {
-                    candidates.add_bucket(at.begin, at.end);
-                } else {
-                    visit<W>(all, at, query, allowed, nearest);
-                }
-            }
-            candidates.finish();
-        }
-    }
-    return true;
-}
 
 bool look_up(const MihTables& all, const uint64_t* query, const uint64_t* allowed, uint64_t budget, Nearest& nearest, uint64_t& cost,
              const std::function<bool()>& is_stopped) {
-    if (all.n_words == 1) return look_up_words<1>(all, query, allowed, budget, nearest, cost, is_stopped);
-    if (all.n_words == 2) return look_up_words<2>(all, query, allowed, budget, nearest, cost, is_stopped);
-    return look_up_words<0>(all, query, allowed, budget, nearest, cost, is_stopped);
+    if (all.n_words == 1) return Search<1>(all, query, allowed, budget, nearest, cost, is_stopped).run();
+    if (all.n_words == 2) return Search<2>(all, query, allowed, budget, nearest, cost, is_stopped).run();
+    return Search<0>(all, query, allowed, budget, nearest, cost, is_stopped).run();
 }
 
 }  // namespace

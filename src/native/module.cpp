@@ -1,7 +1,6 @@
 // Bindings: arrays in, pointers out. Each checks that its arrays have the sizes that its kernel takes them to have.
 #include "module.hpp"
 
-#include "bounds.hpp"
 #include "checks.hpp"
 #include "count.hpp"
 #include "dispatch.hpp"
@@ -200,19 +199,4 @@ NB_MODULE(_kernels, m) {
         std::copy_n(x.data(), x.size(), points.begin());
         soft_kernels().polygammas(points.data(), x.size(), out.shape(1), out.data());
     }, nb::arg("x"), nb::arg("out").noconvert());
-
-    const auto free = nb::call_guard<nb::gil_scoped_release>();
-    m.def("increments_per_second",
-          [](size_t n_bins, bool is_joint) {
-              require(n_bins >= 1 && n_bins <= 4097, "n_bins must be from 1 to 4097, got " + std::to_string(n_bins));
-              return increments_per_second(n_bins, is_joint);
-          },
-          nb::arg("n_bins"), nb::arg("is_joint"), free);
-    m.def("popcounts_per_second", &popcounts_per_second, free);
-    m.def("read_bytes_per_second",
-          [](size_t bytes) {
-              require(bytes >= 8, "bytes must be at least 8, got " + std::to_string(bytes));
-              return read_bytes_per_second(bytes);
-          },
-          nb::arg("bytes"), free);
 }

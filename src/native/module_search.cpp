@@ -148,11 +148,9 @@ nb::tuple arrays_of(Results& results) {
                           array_of(results.take_rows(), n, "int64"));
 }
 
-// Tables, and the planes that they read unless they have copies.
 struct MihArrays {
     Mih tables;
     size_t n_bits;
-    PlaneArray planes;
 };
 
 }  // namespace
@@ -208,10 +206,15 @@ void define_search(nb::module_& m) {
                      built = Mih::build(planes.data(), n, width, copies, workers);
                      return built.has_value();
                  });
-                 new (self) MihArrays{std::move(*built), n_bits, copies ? PlaneArray() : planes};
+                 new (self) MihArrays{std::move(*built), n_bits};
              },
              nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("copies") = true, nb::arg("n_threads") = 1)
-        .def_static("n_tables", &Mih::n_tables, nb::arg("n"), nb::arg("width"))
+        .def_static("cut",
+                    [](size_t n, size_t width, bool copies) {
+                        const Cut cut = Mih::cut(n, width, copies);
+                        return nb::make_tuple(cut.n_tables, cut.n_bits);
+                    },
+                    nb::arg("n"), nb::arg("width"), nb::arg("copies") = true)
         .def_static("bytes_needed", &Mih::bytes_needed, nb::arg("n"), nb::arg("width"), nb::arg("copies") = true)
         .def("search",
              [](const MihArrays& arrays, Matrix queries, size_t n_bits, Mask allowed, size_t k, int radius, bool is_complete, uint64_t budget,

@@ -6,6 +6,8 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 
+#include <type_traits>
+
 namespace rankbits {
 namespace {
 
@@ -161,20 +163,72 @@ RANKBITS_INLINE Hit* emit(const __m256i sums[V], const Limit& limit, size_t posi
     return take_hits<V>(sums, limit, position, hit);
 }
 
+// Hits of one query in a tile, step by step of 128 items: each step is looked at as soon as its distances are there.
+class AtOnce {
+public:
+    explicit AtOnce(Hit* hit) : hit_(hit) {}
+
+    RANKBITS_INLINE void add(const __m256i sums[4], const Limit& limit, size_t position) { hit_ = emit<4>(sums, limit, position, hit_); }
+    RANKBITS_INLINE Hit* finish(const Limit&) { return hit_; }
+
+private:
+    Hit* hit_;
+};
+
+// The same, but steps with hits are set aside until the end. Whether a step has any cannot be foreseen, and a branch that is foreseen
+// wrongly loses what has been begun of the next steps: with short codes, more than it takes to store all distances of every step.
+class SetAside {
+public:
+    explicit SetAside(Hit* hit) : hit_(hit) {}
+
+    RANKBITS_INLINE void add(const __m256i sums[4], const Limit& limit, size_t position) {
+        __m256i all = limit.beyond(sums[0]);
+        store(sums_[n_], sums[0]);
+#pragma GCC unroll 4
+        for (size_t v = 1; v < 4; ++v) {
+            all = _mm256_and_si256(all, limit.beyond(sums[v]));
+            store(sums_[n_] + 32 * v, sums[v]);
+        }
+        positions_[n_] = position;
+        n_ += _mm256_movemask_epi8(all) != -1;  // or the next step overwrites this one
+    }
+
+    RANKBITS_INLINE Hit* finish(const Limit& limit) {
+        for (size_t i = 0; i < n_; ++i) {
+            const __m256i sums[4] = {load(sums_[i]), load(sums_[i] + 32), load(sums_[i] + 64), load(sums_[i] + 96)};
+            hit_ = take_hits<4>(sums, limit, positions_[i], hit_);
+        }
+        return hit_;
+    }
+
+private:
+    static constexpr size_t STEP = 128;  // items
+
+    alignas(32) uint8_t sums_[MAX_TILE / STEP][STEP];
+    size_t positions_[MAX_TILE / STEP];
+    size_t n_ = 0;
+    Hit* hit_;
+};
+
+constexpr size_t SHORT = 4;  // bytes: codes whose hits are set aside
+
 // W is the width where it is known when compiling, else 0.
 template <size_t W, bool IsBiased>
 void two_of_width(const uint8_t* halves, size_t n_groups, size_t width, const uint8_t* tables, const int limits[2], Hit* const out[2],
                   size_t n_hits[2]) {
+    using Taken = std::conditional_t<W != 0 && W <= SHORT, SetAside, AtOnce>;
     const size_t n = 2 * (W ? W : width), stride = n * GROUP;
     const Limit first_limit(limits[0], IsBiased), second_limit(limits[1], IsBiased);
-    Hit *first_hit = out[0], *second_hit = out[1];
+    Taken first_taken(out[0]), second_taken(out[1]);
     size_t g = 0;
     for (; g + 2 <= n_groups; g += 2) {
         __m256i first[4], second[4];
+        asm("" : "+r"(tables));  // a table is loaded anew in each step: there are not enough registers to keep them, and copies gain nothing
         two_distances<4>(halves + g * stride, stride, tables, n, first_limit.bias, second_limit.bias, first, second);
-        first_hit = emit<4>(first, first_limit, g * GROUP, first_hit);
-        second_hit = emit<4>(second, second_limit, g * GROUP, second_hit);
+        first_taken.add(first, first_limit, g * GROUP);
+        second_taken.add(second, second_limit, g * GROUP);
     }
+    Hit *first_hit = first_taken.finish(first_limit), *second_hit = second_taken.finish(second_limit);
     if (g < n_groups) {
         __m256i first[2], second[2];
         two_distances<2>(halves + g * stride, stride, tables, n, first_limit.bias, second_limit.bias, first, second);

@@ -48,6 +48,32 @@ public:
     // Items that write() will write.
     size_t n_results() const { return wanted_.k > 0 && !wanted_.is_complete ? std::min(total_, wanted_.k) : total_; }
 
+    // Items taken so far at a distance of at most this, which is within the limit.
+    size_t count_within(int distance) const {
+        size_t n = total_;
+        for (int d = most_; d > distance; --d) n -= counts_[static_cast<size_t>(d)];
+        return n;
+    }
+    // Those of them whose row is first_row or a later one.
+    size_t count_within(int distance, uint32_t first_row) const {
+        const auto is_one = [&](const Found& found) { return found.row >= first_row && static_cast<int>(found.distance) <= distance; };
+        return static_cast<size_t>(std::count_if(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(n_taken_), is_one));
+    }
+
+    // Lowers the limit for as long as k items may be expected below it: those taken already, and as many as are missing from those yet to
+    // be offered, if will_come(missing, limit) says so. With ascending rows what was taken may be farther than the new limit by one, since
+    // these are the first items at that distance. Where fewer come than expected, size() stays below k; only then is anything missing.
+    template <class WillCome>
+    void lower_limit(WillCome will_come) {
+        const int beyond = beyond_limit();
+        while (limit_ > 0) {
+            const size_t n = count_within(limit_ - 1 + beyond);
+            if (n < wanted_.k && !will_come(wanted_.k - n, limit_ - 1)) return;
+            --limit_;
+            while (most_ > limit_ + beyond) total_ -= counts_[static_cast<size_t>(most_--)];
+        }
+    }
+
     void offer(uint32_t row, uint32_t distance) {
         if (static_cast<int>(distance) > limit_) return;
         if (n_taken_ == taken_.size()) make_room(1);
@@ -56,7 +82,7 @@ public:
         ++total_;
         if (wanted_.k == 0 || total_ < wanted_.k) return;
         while (total_ - counts_[static_cast<size_t>(most_)] >= wanted_.k) total_ -= counts_[static_cast<size_t>(most_--)];
-        limit_ = wanted_.is_complete || rows_ == Rows::any ? most_ : most_ - 1;
+        limit_ = most_ - beyond_limit();
     }
 
     // Items that get(i) gives as (row, distance), n of them: as if offered one by one, but what changes stays in registers.
@@ -69,7 +95,7 @@ public:
         Found* const taken = taken_.data();
         uint32_t* const counts = counts_.data();
         const size_t k = wanted_.k ? wanted_.k : SIZE_MAX;
-        const int less = wanted_.is_complete || rows_ == Rows::any ? 0 : 1;
+        const int beyond = beyond_limit();
         for (size_t i = 0; i < n; ++i) {
             const Found found = get(i);
             if (static_cast<int>(found.distance) > limit) continue;
@@ -77,7 +103,7 @@ public:
             ++counts[found.distance];
             if (++total < k) continue;
             while (total - counts[static_cast<size_t>(most)] >= k) total -= counts[static_cast<size_t>(most--)];
-            limit = most - less;
+            limit = most - beyond;
         }
         n_taken_ = n_taken;
         total_ = total;
@@ -126,6 +152,9 @@ public:
 
 private:
     static constexpr size_t LEAST = 512;  // items that there is always room for
+
+    // By how much an item that is kept may be farther than one that is still taken, once there are enough.
+    int beyond_limit() const { return wanted_.is_complete || rows_ == Rows::any ? 0 : 1; }
 
     // Room for n more: drops what is out of reach by now, and if that is little takes more memory.
     void make_room(size_t n) {

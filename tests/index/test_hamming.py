@@ -78,6 +78,36 @@ def test_an_order_of_items_that_misleads_the_first_guess_changes_nothing(
     check(codes, queries, (1, 10, 1024, 1500, n - 1))
 
 
+@pytest.mark.parametrize("n_queries", [1, 5])
+def test_near_items_that_stop_coming_after_a_limit_was_lowered_change_nothing(
+    dispatch, rng, n_queries
+):
+    # The first half and the sample promise 4,000 items within 5 of the query, the second half has
+    # hardly any, so that at k = 2,600 items at distance 6 of the second half are needed after all.
+    n, n_bits = 40_000, 64
+    chance = rng.random(n)
+    is_first_half = np.arange(n) < n // 2
+    is_promise = is_in_sample(n) & (chance < 0.06)
+    near_first = np.select([chance < 0.1, chance < 0.11], [5, 6], 30)
+    near_later = np.select([is_promise, chance > 0.5], [5, 6], 30)
+    query = codes_like("uniform", rng, 1, n_bits)
+    codes = at_distance(rng, query, np.where(is_first_half, near_first, near_later))
+    queries = BinaryCodes(np.repeat(query.packed, n_queries, axis=0), n_bits)
+    check(codes, queries, (2600,))
+
+
+@pytest.mark.parametrize("order", ["nearest first", "nearest last", "nearest in the middle"])
+def test_items_in_order_of_their_distance_change_nothing(dispatch, rng, order):
+    n, n_bits = 20_000, 32
+    query = codes_like("uniform", rng, 1, n_bits)
+    distances = np.sort(rng.binomial(n_bits, 0.5, n))
+    if order == "nearest last":
+        distances = distances[::-1]
+    if order == "nearest in the middle":
+        distances = np.concatenate([distances[1::2][::-1], distances[::2]])
+    check(at_distance(rng, query, distances), query, (1, 10, 100, 1000, 5000))
+
+
 @pytest.mark.parametrize("n", [4095, 4096, 4097, 4160, 4161])
 def test_collections_about_the_size_from_which_a_sample_is_taken(dispatch, rng, n):
     codes = codes_like("near", rng, n, 64)

@@ -140,13 +140,14 @@ def test_no_tables_are_built_where_the_items_found_lie_too_far(monkeypatch):
     assert planner.n_bytes == 0
 
 
-def test_what_tables_cost_is_expected_to_be_what_they_cost_where_buckets_are_equally_full():
+@pytest.mark.parametrize("copies", [True, False])
+def test_what_tables_cost_is_expected_to_be_what_they_cost_where_buckets_are_equally_full(copies):
     segment = Segment.of(_codes(50_000), range(50_000))
     queries = _codes(200, seed=1)
-    tables = Mih(segment, MihOptions(), 1)
+    tables = Mih(segment, MihOptions(copies=copies), 1)
     attempt = tables.attempt(queries.packed, NO_FILTER, request(10), 2**63)
     reach = attempt.answer.distances[attempt.answer.offsets[1:] - 1]
-    assert mih.expected_cost(segment, reach) == pytest.approx(attempt.cost, rel=0.15)
+    assert mih.expected_cost(segment, copies, reach) == pytest.approx(attempt.cost, rel=0.15)
 
 
 def test_no_tables_are_built_beyond_the_memory_that_they_may_take(monkeypatch):

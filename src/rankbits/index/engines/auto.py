@@ -128,7 +128,8 @@ class Auto(Engine):
         """Add up what tables would have saved of this scan, and begin to build them if enough."""
         farthest = answer.distances[answer.offsets[1:][answer.counts > 0] - 1]
         reach = farthest if request.k else np.full(len(answer.counts), request.radius)
-        cost = _SKEW * self._unit * mih.expected_cost(self._segment, reach) / request.n_threads
+        cost = mih.expected_cost(self._segment, self._options.copies, reach) / request.n_threads
+        cost *= _SKEW * self._unit
         if cost < 0.5 * taken and self._may_build():
             self._promised += taken - cost
         if self._promised > _PROMISE * _BUILD_SECONDS * self._segment.planes.nbytes:
@@ -142,28 +143,45 @@ class Auto(Engine):
     def _by_tables(self, tables: mih.Mih, call: Call, record: Record) -> Ragged:
         """Chunk by chunk, as long as tables stay faster; what is given up or left is scanned."""
         n = len(call.queries)
-        parts, left, start, step = [], [], 0, max(_CHUNK, n // 32)
+        step = max(_CHUNK, n // 32)
+        if n <= step:  # a lone query would feel what follows
+            answer, unfinished = self._attempt(tables, call, record)
+            if not len(unfinished):
+                return answer
+            parts, rest = [(np.arange(n), answer)], unfinished
+        else:
+            parts, rest = self._in_chunks(tables, call, record, step)
+        if len(rest):
+            parts.append((rest, self._by_scan(call.some(rest), record)))
+        return gathered(parts, n)
+
+    def _in_chunks(
+        self, tables: mih.Mih, call: Call, record: Record, step: int
+    ) -> tuple[list[tuple[np.ndarray, Ragged]], np.ndarray]:
+        """Answers to chunks of queries, and the queries that are left to scan."""
+        n, start = len(call.queries), 0
+        parts, left = [], []
         while start < n and record.prefers_tables():
             chunk = np.arange(start, min(start + step, n))
             answer, unfinished = self._attempt(tables, call.some(chunk), record)
             parts.append((chunk, answer))
             left.append(chunk[unfinished])
             start += step
-        rest = np.concatenate([*left, np.arange(start, n)])
-        if len(rest):
-            parts.append((rest, self._by_scan(call.some(rest), record)))
-        return gathered(parts, n)
+        return parts, np.concatenate([*left, np.arange(start, n)])
 
     def _attempt(self, tables: mih.Mih, call: Call, record: Record) -> tuple[Ragged, np.ndarray]:
-        """Tables with the budget of a scan; a query given up is charged the scan it needs."""
+        """Answers by tables within the budget of a scan, and the queries that need more than that.
+
+        A query that is given up is charged the scan it needs.
+        """
         scan, n_threads = record.scan or 0.0, call.request.n_threads
         start = time.perf_counter()
         attempt = tables.attempt(*call, budget=max(1, int(scan * n_threads / self._unit)))
         taken = time.perf_counter() - start
         if attempt.cost:
             self._unit = _smoothed(self._unit, taken * n_threads / attempt.cost)
-        unfinished = ~attempt.is_finished
-        charged = taken / len(call.queries) + float(unfinished.mean()) * scan
+        unfinished = np.flatnonzero(~attempt.is_finished)
+        charged = (taken + len(unfinished) * scan) / len(call.queries)
         record.tables = _smoothed(record.tables, charged)
         return attempt.answer, unfinished
 

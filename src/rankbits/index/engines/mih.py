@@ -35,7 +35,7 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True)
 class MihOptions(Options):
-    """Whether each table has a copy of the codes: faster, and more memory."""
+    """Whether each table has a copy of the codes, which is faster, or one serves all tables."""
 
     copies: bool = True
 
@@ -100,11 +100,9 @@ def bytes_needed(segment: Segment, copies: bool) -> int:
     return int(_native.Mih.bytes_needed(len(segment), segment.planes.shape[1], bool(copies)))
 
 
-def expected_cost(segment: Segment, reach: np.ndarray) -> float:
+def expected_cost(segment: Segment, copies: bool, reach: np.ndarray) -> float:
     """Cost of queries whose last item lies at distance `reach`, if buckets were equally full."""
-    width = segment.planes.shape[1]
-    n_tables = int(_native.Mih.n_tables(len(segment), width))
-    n_bits = -(-8 * width // n_tables)
+    n_tables, n_bits = _native.Mih.cut(len(segment), segment.planes.shape[1], bool(copies))
     bucket = PROBE_COST + len(segment) / 2**n_bits
     counts = np.bincount(reach, minlength=1)
     steps = np.arange(len(counts))  # at step m r + j, table j is looked into at radius r

@@ -1,19 +1,19 @@
-#include "bounds.hpp"
+// What this machine can do at best, measured: the yardsticks of the benchmarks. machine_bounds.py compiles it and calls it.
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <cstdlib>
+#include <memory>
 #include <random>
 #include <vector>
 
-#include "buffers.hpp"
-
-namespace rankbits {
 namespace {
 
 constexpr int ROUNDS = 15;
@@ -36,42 +36,6 @@ void keep(T& value) {
     asm volatile("" : "+m"(value) : : "memory");
 }
 
-}  // namespace
-
-double increments_per_second(size_t n_bins, bool is_joint) {
-    constexpr size_t N = 4096, REPEATS = 200;
-    std::mt19937_64 random(1);
-    std::binomial_distribution<int> distance(static_cast<int>(n_bins) - 1, 0.5);
-    auto counters = zeroed<uint32_t>(n_bins * n_bins);
-    std::vector<uint16_t> index(N);
-    for (auto& i : index) i = static_cast<uint16_t>(distance(random) + (is_joint ? static_cast<int>(n_bins) * distance(random) : 0));
-    uint32_t* const table = counters.get();
-    return best_rate(static_cast<double>(N * REPEATS), [&] {
-        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
-            for (size_t i = 0; i < N; i += 8) {
-                for (size_t j = 0; j < 8; ++j) ++table[index[i + j]];
-            }
-            keep(table[0]);
-        }
-    });
-}
-
-double popcounts_per_second() {
-    constexpr size_t N = 1024, REPEATS = 800;
-    std::mt19937_64 random(2);
-    std::vector<uint64_t> items(N);
-    for (auto& item : items) item = random();
-    uint64_t total = 0, query = random();
-    return best_rate(static_cast<double>(N * REPEATS), [&] {
-        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
-            for (size_t i = 0; i < N; ++i) total += static_cast<uint64_t>(std::popcount(items[i] ^ query));
-            keep(total);
-        }
-    });
-}
-
-namespace {
-
 // One pass over n words, asking for memory AHEAD bytes early where that is not 0.
 template <size_t AHEAD>
 void read_all(const uint64_t* data, size_t n) {
@@ -88,12 +52,49 @@ void read_all(const uint64_t* data, size_t n) {
 
 }  // namespace
 
+extern "C" {
+
+// Counters of n_bins, or of n_bins squared, at random distances.
+double increments_per_second(size_t n_bins, bool is_joint) {
+    constexpr size_t N = 4096, REPEATS = 200;
+    std::mt19937_64 random(1);
+    std::binomial_distribution<int> distance(static_cast<int>(n_bins) - 1, 0.5);
+    std::vector<uint32_t> counters(n_bins * n_bins);
+    std::vector<uint16_t> index(N);
+    for (auto& i : index) i = static_cast<uint16_t>(distance(random) + (is_joint ? static_cast<int>(n_bins) * distance(random) : 0));
+    uint32_t* const table = counters.data();
+    return best_rate(static_cast<double>(N * REPEATS), [&] {
+        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
+            for (size_t i = 0; i < N; i += 8) {
+                for (size_t j = 0; j < 8; ++j) ++table[index[i + j]];
+            }
+            keep(table[0]);
+        }
+    });
+}
+
+// Pairs of 64 bits: load, xor, popcnt.
+double popcounts_per_second() {
+    constexpr size_t N = 1024, REPEATS = 800;
+    std::mt19937_64 random(2);
+    std::vector<uint64_t> items(N);
+    for (auto& item : items) item = random();
+    uint64_t total = 0, query = random();
+    return best_rate(static_cast<double>(N * REPEATS), [&] {
+        for (size_t repeat = 0; repeat < REPEATS; ++repeat) {
+            for (size_t i = 0; i < N; ++i) total += static_cast<uint64_t>(std::popcount(items[i] ^ query));
+            keep(total);
+        }
+    });
+}
+
+// Summing an array of this size, over and over; 0 if there is no memory for it.
 double read_bytes_per_second(size_t bytes) {
     const size_t n = bytes / 8;
     const size_t repeats = n < (size_t{1} << 21) ? (size_t{1} << 21) / n : 1;
     const size_t page = size_t{1} << 21, size = (bytes + page) / page * page;
-    const Buffer<uint64_t> data(static_cast<uint64_t*>(std::aligned_alloc(page, size)));
-    if (!data) throw std::bad_alloc();
+    const std::unique_ptr<uint64_t[], decltype(&std::free)> data(static_cast<uint64_t*>(std::aligned_alloc(page, size)), &std::free);
+    if (!data) return 0;
 #if defined(__linux__)
     madvise(data.get(), size, MADV_HUGEPAGE);  // as NumPy does for its large arrays
 #endif
@@ -106,4 +107,4 @@ double read_bytes_per_second(size_t bytes) {
     return std::max({rate(read_all<0>), rate(read_all<1024>), rate(read_all<4096>)});
 }
 
-}  // namespace rankbits
+}  // extern "C"
