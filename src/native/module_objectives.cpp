@@ -60,7 +60,7 @@ public:
         const Pairs<T>& pairs = hist_.pairs();
         const size_t size = pairs.counts_a_row();
         require_shape("out", out, {pairs.n_queries, pairs.n_bins + 1, pairs.n_levels});
-        std::vector<double> row(size);
+        std::vector<double> row(size + 3);  // reading may touch three further
         std::vector<int64_t> level_counts(pairs.n_levels);
         for (size_t q = 0; q < pairs.n_queries; ++q) {
             hist_.read(q, row.data(), level_counts.data());

@@ -110,22 +110,13 @@ private:
     Buffer<double> memory_;
 };
 
-void gather(const double* counts, size_t n_levels, const double* gains, Row& row) {
-    const Ties& ties = row.ties;
-    double N = 0, X = 0;
-    row.first = ties.n, row.end = 0;
-    for (size_t d = 0; d < ties.n; ++d) {
-        double c = 0, x = 0;
-        for (size_t v = 0; v < n_levels; ++v) {
-            c += counts[d * n_levels + v];
-            x += gains[v] * counts[d * n_levels + v];
-        }
-        ties.c[d] = c, ties.x[d] = x, ties.N[d] = N, ties.X[d] = X, ties.a[d] = N + 1;
-        N += c, X += x;
-        if (c > 0) row.first = std::min(row.first, d ? d - 1 : 0), row.end = std::min(d + 2, ties.n);
-    }
-    ties.a[ties.n] = N + 1;
-    row.first = std::min(row.first, row.end);  // no count is above 0: no ties
+void bound(Row& row) {
+    const double* c = row.ties.c;
+    size_t first = 0, end = row.ties.n;
+    while (first < end && !(c[first] > 0)) ++first;
+    while (end > first && !(c[end - 1] > 0)) --end;
+    row.end = end > first ? std::min(end + 1, row.ties.n) : 0;
+    row.first = end > first ? first - (first > 0) : 0;
 }
 
 double total(const Row& row) {
@@ -182,14 +173,16 @@ constexpr size_t ROWS_A_TIME = 16;  // between two looks at whether to stop
 template <class T, class Of>
 bool for_rows(const SoftRows& rows, const Relaxed<T>& out, const double* gains, Workers& workers, Of of) {
     const size_t size = out.n_centres * out.n_levels, step = ROWS_A_TIME * workers.size();
+    const SoftKernels& run = soft_kernels();
     return workers.run([&](size_t w) {
         Row row(out.n_centres);
-        const Buffer<double> counts = uninitialized<double>(size);
+        const Buffer<double> counts = zeroed<double>(size + 4 * out.n_levels);  // gather may read three ties further
         const Buffer<int64_t> level_counts = uninitialized<int64_t>(out.n_levels);
         for (size_t first = w * ROWS_A_TIME; first < out.n_queries && !workers.stopped(w); first += step) {
             for (size_t q = first; q < std::min(first + ROWS_A_TIME, out.n_queries); ++q) {
                 rows.read(q, counts.get(), level_counts.get());
-                gather(counts.get(), out.n_levels, gains, row);
+                run.gather(counts.get(), out.n_levels, gains, row.ties);
+                bound(row);
                 const double divisor = of(row, level_counts.get());
                 out.values[q] = divisor > 0 ? T(total(row) / divisor) : std::numeric_limits<T>::quiet_NaN();
                 if (!out.grads) continue;

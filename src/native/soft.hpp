@@ -74,7 +74,8 @@ using Cell = uint16_t;
 struct SoftKernels {
     // Adds the tile to the packed cells hist[row][bin][level] and leaves each pair's cells. False if a level is below 0.
     bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells);
-    // One row of packed cells to its soft counts (n_bins + 1, n_levels) and the hard count of each level.
+    // One row of packed cells to its soft counts (n_bins + 1, n_levels) and the hard count of each level; counts may be touched up to
+    // three further.
     void (*unpack)(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts);
     // slopes[c] = by * (grads[c + n_levels] - grads[c]): the steps of a gradient from each bin to the next.
     void (*steps)(const float* grads, const Bins& shape, float by, float* slopes);
@@ -83,6 +84,8 @@ struct SoftKernels {
                  float* grad_b);
     // ψ, ψ', ψ'', ψ''' and ψ'''' at n ascending points x >= 1, in rows of `stride` doubles; both may be touched up to n + 3.
     void (*polygammas)(const double* x, size_t n, size_t stride, double* out);
+    // Fills c, x, N, X and a from soft counts, which may be read up to three ties further; x is the sum of a tie's counts times their gains.
+    void (*gather)(const double* counts, size_t n_levels, const double* gains, const Ties& ties);
     void (*exact_ap)(const Ties& ties, size_t first, size_t end);  // in the closed form of docs/math.md
 };
 

@@ -4,7 +4,6 @@
 // fused multiply-adds); a tile's products, bins and levels stay in the L1 cache; a pair costs one 64-bit add a histogram on the way
 // in and one look-up a histogram on the way back. What bounds it: the products (1.5 times M * M * b multiply-adds, where the plain way
 // takes 3), then two adds and two look-ups a pair.
-#include <bit>
 #include <cstring>
 #include <type_traits>
 #ifdef __AVX2__
@@ -90,15 +89,49 @@ inline __attribute__((always_inline)) Level narrow_row(const Level* from, size_t
     return any;
 }
 
-// Levels of a tile gathered from rows that may lie a page apart; false if one is below 0.
-inline bool gather_levels(const LevelMatrix& levels, size_t first, size_t ld, size_t rows, size_t cols, size_t last, uint8_t* to) {
+#ifdef __AVX2__
+// Eight 64-bit levels as 32-bit ones, in the order 0 1 4 5 2 3 6 7.
+inline __m256i narrow_eight(__m256i low, __m256i high, __m256i last) {
+    const __m256 a = _mm256_castsi256_ps(low), b = _mm256_castsi256_ps(high);
+    const __m256i words = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88)), above = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+    const __m256i is_short = _mm256_cmpeq_epi32(above, _mm256_setzero_si256());
+    return _mm256_min_epu32(_mm256_or_si256(words, _mm256_andnot_si256(is_short, _mm256_set1_epi32(-1))), last);
+}
+
+// What torch users have: the compiler's own way with eight bytes a level takes three times as long.
+inline int64_t narrow_row(const int64_t* from, size_t cols, uint64_t last, uint8_t* to) {
+    const __m256i highest = _mm256_set1_epi32(int(last));
+    __m256i any = _mm256_setzero_si256();
+    size_t j = 0;
+    for (; j + 16 <= cols; j += 16) {
+        __m256i four[4];
+        for (size_t k = 0; k < 4; ++k) {
+            four[k] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j + 4 * k));
+            any = _mm256_or_si256(any, four[k]);
+        }
+        const __m256i words = _mm256_packus_epi32(narrow_eight(four[0], four[1], highest), narrow_eight(four[2], four[3], highest));
+        const __m256i bytes = _mm256_packus_epi16(words, words);
+        const __m128i ordered = _mm_unpacklo_epi16(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), ordered);
+    }
+    const int64_t is_negative = _mm256_movemask_pd(_mm256_castsi256_pd(any)) ? INT64_MIN : 0;
+    return is_negative | narrow_row<int64_t>(from + j, cols - j, last, to + j);
+}
+#endif
+
+// Levels of a tile gathered from rows that may lie a page apart, those of the next tile, `ahead` levels further, asked for meanwhile;
+// false if one is below 0.
+inline bool gather_levels(const LevelMatrix& levels, size_t first, size_t ld, size_t ahead, size_t rows, size_t cols, size_t last,
+                          uint8_t* to) {
     return with_levels(levels, [=](auto* from) {
         using Level = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
         const auto highest = std::make_unsigned_t<Level>(last);  // below 256: there are at most 256 levels
         Level any = 0;
         const Level* row = from + first;
-        for (size_t i = 0; i < rows; ++i, row += ld)
+        for (size_t i = 0; i < rows; ++i, row += ld) {
+            for (size_t j = 0; j < TILE; j += 64 / sizeof(Level)) __builtin_prefetch(row + ahead + j);
             any |= cols == TILE ? narrow_row(row, TILE, highest, to + i * TILE) : narrow_row(row, cols, highest, to + i * TILE);
+        }
         return !(any < 0);
     });
 }
@@ -128,10 +161,10 @@ struct Levels {
     bool are_whole;  // none is below 0
 
     Levels(const Tile& tile, size_t n_levels) {
-        are_whole = gather_levels(tile.levels, tile.first_ab, tile.ld, tile.rows, tile.cols, n_levels - 1, for_rows);
+        are_whole = gather_levels(tile.levels, tile.first_ab, tile.ld, TILE, tile.rows, tile.cols, n_levels - 1, for_rows);
         if (!BOTH) return;
         alignas(64) uint8_t turned[TILE * TILE];
-        are_whole &= gather_levels(tile.levels, tile.first_ba, tile.ld, tile.cols, tile.rows, n_levels - 1, turned);
+        are_whole &= gather_levels(tile.levels, tile.first_ba, tile.ld, TILE * tile.ld, tile.cols, tile.rows, n_levels - 1, turned);
         for (size_t i = 0; i < TILE; i += 16)
             for (size_t j = 0; j < TILE; j += 16) transpose(turned + j * TILE + i, for_columns + i * TILE + j);
     }
@@ -220,22 +253,43 @@ bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t*
     return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, cells) : count_strips<false>(tile, shape, hist_a, hist_b, cells);
 }
 
-// A number below 2^52 as a double.
-inline double real(uint64_t n) { return std::bit_cast<double>(n | 0x4330000000000000) - 4503599627370496.0; }
+typedef double Reals __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t Longs64 __attribute__((vector_size(32), aligned(8), may_alias));
+
+// Numbers below 2^52 as doubles.
+inline Reals real(Longs64 n) {
+    const Longs64 bits = n | 0x4330000000000000;
+    return (Reals)bits - 4503599627370496.0;
+}
+
+// The hard count of each level: the fractions of fewer than MAX_ITEMS pairs never reach the bits of the counts, so that cells add up.
+inline void add_levels(const uint64_t* hist, size_t n, size_t n_levels, int64_t* level_counts) {
+    for (size_t v = 0; v < n_levels; ++v) level_counts[v] = 0;
+    size_t c = 0;
+    if (n_levels <= 2) {
+        Longs64 sums{};
+        for (; c + 4 <= n; c += 4) sums += *reinterpret_cast<const Longs64*>(hist + c);
+        for (size_t lane = 0; lane < 4; ++lane) level_counts[lane % n_levels] += int64_t(sums[lane]);
+    }
+    for (size_t v = 0; c < n; ++c, v = v + 1 == n_levels ? 0 : v + 1) level_counts[v] += int64_t(hist[c]);
+    for (size_t v = 0; v < n_levels; ++v) level_counts[v] = int64_t(uint64_t(level_counts[v]) >> COUNT_SHIFT);
+}
 
 // A bin keeps what its pairs did not hand on, and gets what those of the bin below did.
 void unpack(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts) {
     const size_t n_levels = shape.n_levels, n = shape.n_bins * n_levels;
-    const uint64_t mask = (uint64_t{1} << COUNT_SHIFT) - 1;
+    const Longs64 mask = Longs64{} + ((uint64_t{1} << COUNT_SHIFT) - 1);
     const double unit = 1.0 / (1 << FRACTION_BITS);
-    for (size_t c = 0; c < n; ++c) counts[c] = real(hist[c] >> COUNT_SHIFT) - real(hist[c] & mask) * unit;
-    for (size_t v = 0; v < n_levels; ++v) counts[n + v] = 0;
-    for (size_t c = 0; c < n; ++c) counts[c + n_levels] += real(hist[c] & mask) * unit;
-    for (size_t v = 0; v < n_levels; ++v) {  // the fractions of fewer than MAX_ITEMS pairs stay below the counts
-        uint64_t sum = 0;
-        for (size_t c = v; c < n; c += n_levels) sum += hist[c];
-        level_counts[v] = int64_t(sum >> COUNT_SHIFT);
+    for (size_t c = 0; c < n; c += 4) {
+        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
+        *reinterpret_cast<Reals*>(counts + c) = real(cells >> COUNT_SHIFT) - real(cells & mask) * unit;
     }
+    for (size_t v = 0; v < n_levels; ++v) counts[n + v] = 0;
+    for (size_t c = 0; c < n; c += 4) {
+        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
+        *reinterpret_cast<Reals*>(counts + n_levels + c) += real(cells & mask) * unit;
+    }
+    add_levels(hist, n, n_levels, level_counts);
 }
 
 void steps(const float* grads, const Bins& shape, float by, float* slopes) {
