@@ -20,7 +20,7 @@ import numpy as np
 
 from rankbits import BinaryCodes, datasets, evaluate, methods, metrics, report
 from rankbits.benchmark import Protocol, SameClass, StandardParts, protocol
-from rankbits.methods.training.posterior_cache import PosteriorCache
+from rankbits.methods import PosteriorCache
 
 PROTOCOLS = ["mlgap-cifar10", "mlgap-cifar100"]
 METHODS = ("lsh", "dsh", "dsh-dispersed")

@@ -22,7 +22,7 @@ from rankbits.benchmark._splits import Split
 from rankbits.benchmark._store import FORMAT, Store, settings_hash
 from rankbits.benchmark._summary import summarise
 from rankbits.errors import InputError
-from rankbits.methods.training.posterior_cache import PosteriorCache
+from rankbits.methods import PosteriorCache
 
 Report = Callable[[dict[str, Any], bool], None]
 
