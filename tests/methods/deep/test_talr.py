@@ -297,7 +297,7 @@ def test_the_report_says_what_was_found():
         ({"X": X * 1e60}, "X must fit in float32"),
         ({"X": np.where(X > 5, np.nan, X)}, "X must be finite, got NaN in row"),
         ({"X": np.zeros((0, 3))}, "minimum of 1 is required"),
-        ({"y": Y[:-1]}, "y must have one label a row of X: 240 rows, 239 labels"),
+        ({"y": Y[:-1]}, "y must have one label for each row of X, got 239 labels for 240 rows"),
         ({"y": 0 * Y}, "y must have at least two classes"),
     ],
 )

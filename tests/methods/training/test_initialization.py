@@ -50,14 +50,15 @@ def test_the_itq_start_is_the_rotation_that_its_own_bits_ask_for():
     np.testing.assert_allclose(logits, turned / np.abs(turned).mean(), atol=1e-4)
 
 
-def test_without_labels_a_linear_map_starts_from_itq_and_ends_above_it():
-    hasher = methods.get("talr-ndcg", n_bits=6, encoder="linear", random_state=0, n_threads=1)
+def test_without_labels_a_linear_map_is_the_default_starts_from_itq_and_ends_above_it():
+    hasher = methods.get("talr-ndcg", n_bits=6, random_state=0, n_threads=1)
     hasher.fit(X)
     assert hasher.report_["config"]["init"] == "itq"
     assert hasher.report_["config"]["scaling"] == "common"
+    assert hasher.report_["encoder"]["kind"] == "linear"
     relation = supervise(X, None).affinity
     means = []
-    for fitted in (hasher, methods.get("itq", n_bits=6, random_state=0).fit(X)):
+    for fitted in (hasher, still(init="itq")):
         codes = fitted.encode(X)
         counts = rankbits.count_ties(codes, codes, relation, exclude_self=True)
         means.append(np.nanmean(rankbits.metrics.ndcg(counts)))
@@ -146,3 +147,17 @@ def test_recipes_tell_supervisions_apart():
     assert kind(supervise(X, hot)) == "tags"
     assert kind(supervise(X, affinity.judgements([(0, 1, 2)], 300, 300))) == "judgements"
     assert kind(supervise(X, affinity.levels(hot @ hot.T))) == "levels"
+
+
+def test_the_fewer_rows_without_labels_the_smaller_the_learning_rate():
+    rates = []
+    for n in (60, 120):
+        hasher = methods.get("talr-ndcg", n_bits=4, random_state=0, epochs=1, n_threads=1)
+        rates.append(hasher.fit(X[:n]).report_["config"]["learning_rate"])
+    assert rates == pytest.approx([3e-3 * 60 / 10_000, 3e-3 * 120 / 10_000])
+
+
+def test_whoever_gives_hidden_layers_gets_them_without_labels_too():
+    hasher = methods.get("talr-ap", n_bits=4, hidden=(8,), epochs=1, random_state=0, n_threads=1)
+    assert hasher.fit(X).report_["encoder"]["kind"] == "mlp"
+    assert hasher.fit(X, np.arange(300) % 3).report_["encoder"]["kind"] == "mlp"

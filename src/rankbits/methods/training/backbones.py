@@ -58,7 +58,7 @@ class UserBackbone(nn.Module):
 
 def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Module | None:
     """A copy of the user's own module, or the network of that name; None without a backbone."""
-    if encoder_kind(parameters) != "backbone":
+    if encoder_kind(parameters.encoder) != "backbone":
         return None
     module = user_module(parameters)
     if module is not None:

@@ -7,6 +7,7 @@ more epochs, and only images are mirrored and moved.
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, fields, replace
+from inspect import isfunction
 from typing import Any
 
 from rankbits.methods.supervision import Supervision
@@ -65,7 +66,8 @@ def resolve_config(
     """The user's values and the recipe's, for an epoch of `n_rows` rows."""
     names = {declared.name for declared in fields(TrainingParameters)}
     given = {k: v for k, v in check_parameters(parameters).items() if k in names}
-    config = TrainingConfig(**{**recipe, **given, "seed": seed})
+    chosen = {name: value(n_rows) if isfunction(value) else value for name, value in recipe.items()}
+    config = TrainingConfig(**{**chosen, **given, "seed": seed})
     if not moves_images:
         config = replace(config, flip=False, shift=0)
     config = fit_to_rows(config, n_rows, lengthen=is_auto(parameters.epochs))
@@ -92,7 +94,7 @@ def _choose_batches(config: TrainingConfig, supervision: Supervision) -> str:
 
 def _has_linear_map(config: TrainingConfig) -> bool:
     """Whether the encoder has a map to the logits that can start from principal directions."""
-    kind = encoder_kind(config)
+    kind = encoder_kind(config.encoder)
     if kind == "cnn" or config.posterior:
         return False
     return kind == "linear" or not config.hidden or config.skip

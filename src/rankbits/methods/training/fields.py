@@ -48,9 +48,9 @@ def parameter(default: Any, check: Check, *, reported: bool = True) -> Any:
     return field(default=default, metadata={"check": check, "reported": reported})
 
 
-def auto(check: Check) -> Any:
+def auto(check: Check, *, reported: bool = True) -> Any:
     """A hyper-parameter whose default is chosen by a recipe."""
-    return field(default=AUTO, metadata={"check": check, "reported": True, "auto": True})
+    return field(default=AUTO, metadata={"check": check, "reported": reported, "auto": True})
 
 
 def is_auto(value: Any) -> bool:

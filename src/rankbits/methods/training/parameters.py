@@ -75,7 +75,8 @@ class TrainingParameters(Parameters):
     ----------
     n_bits : int, default=32
         Code length, from 1 to 4096.
-    encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="mlp"
+    encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="auto"
+        "auto" is "linear" where y is None, so that distances say what is relevant, and else "mlp".
         What turns rows into logits: one hyperplane for each bit, hidden layers, a convolutional
         network for small images, or a pretrained network with a head. A module of your own takes
         the raw rows as float32 and returns features; a head follows it.
@@ -199,7 +200,7 @@ class TrainingParameters(Parameters):
     n_bits: int = field(
         default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
     )
-    encoder: "str | nn.Module" = parameter("mlp", anything, reported=False)
+    encoder: "str | nn.Module" = auto(anything, reported=False)
     scaling: str = auto(choice(*SCALINGS))
     init: str = auto(choice(*INITIALIZATIONS))
     hidden: tuple[int, ...] = auto(sizes)

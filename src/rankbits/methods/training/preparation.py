@@ -128,7 +128,7 @@ def configure(
     seed = choose_seed(parameters)
     split = split_rows(supervision, values["validation_fraction"], seed)
     n_rows = len(split.train)
-    trains_on_raw_rows = encoder_kind(parameters) != "backbone" or parameters.fine_tune
+    trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
     config = resolve_config(
         parameters,
         recipe,
@@ -174,7 +174,7 @@ def describe_encoder(
     config: TrainingConfig, head_inputs: Tensor, supervision: Supervision
 ) -> Architecture:
     """The architecture of the encoder that the configuration names."""
-    kind, backbone = encoder_kind(config), ""
+    kind, backbone = encoder_kind(config.encoder), ""
     if kind == "backbone":
         kind = "mlp" if config.hidden else "linear"
         backbone = name_backbone(config)
@@ -201,7 +201,7 @@ def _describe_posterior(
     if not config.posterior:
         return {}
     classes = supervision.classes
-    if classes is None or encoder_kind(config) != "mlp" or config.kernel is not None:
+    if classes is None or encoder_kind(config.encoder) != "mlp" or config.kernel is not None:
         raise InputError(
             "posterior must be 0 unless y is class labels and the encoder is 'mlp' without "
             f"kernel, got {config.posterior}"

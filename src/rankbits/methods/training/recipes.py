@@ -16,13 +16,24 @@ from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
 
 Key = str | tuple[str, str]  # a kind of encoder, or it and a special case, which has precedence
-Recipe = Mapping[str, Any]  # values by name of the hyper-parameter
+Recipe = Mapping[
+    str, Any
+]  # by name of the hyper-parameter: a value, or a function of the rows' number
 Recipes = Mapping[Key, Recipe]
 
 ENCODERS = ("linear", "mlp", "cnn", "backbone")
 FEWEST_ROWS, MOST_CLASSES = 500, 200  # of data on which a class posterior is learned first
 
+FULL_RATE_ROWS = 10_000
+
+
+def _rate_from_itq(n_rows: int) -> float:
+    """The learning rate of a map that starts from ITQ: the fewer rows, the less it should move."""
+    return 3e-3 * min(1.0, n_rows / FULL_RATE_ROWS)
+
+
 COMMON: Recipe = {
+    "encoder": "mlp",
     "scaling": "each",
     "init": "random",
     "hidden": (),
@@ -65,6 +76,7 @@ RECIPES: Recipes = {
         "scaling": "common",
         "init": "itq",
         "alpha": 2.0,
+        "learning_rate": _rate_from_itq,
         "weight_decay": 0.0,
         "batch_size": 1280,
         "noise": 0.3,
@@ -123,8 +135,9 @@ def choose_recipe(
     parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
 ) -> dict[str, Any]:
     """A value for every hyper-parameter that may be "auto"."""
-    key = _choose_key(parameters, supervision, method_recipes)
-    return {**COMMON, **RECIPES[key], **method_recipes.get(key, {})}
+    encoder = choose_encoder(parameters, supervision)
+    key = _choose_key(encoder, parameters, supervision, method_recipes)
+    return {**COMMON, **RECIPES[key], **method_recipes.get(key, {}), "encoder": encoder}
 
 
 def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
@@ -132,11 +145,24 @@ def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
     return {**COMMON, **RECIPES["backbone"], **method_recipes.get("backbone", {})}
 
 
-def encoder_kind(parameters: TrainingParameters) -> str:
-    """The kind of encoder: "linear", "mlp", "cnn" or "backbone"."""
-    if isinstance(parameters.encoder, nn.Module):
+def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> "str | nn.Module":
+    """The user's encoder, or the one that suits y.
+
+    Where distances between the rows say what is relevant, a linear map keeps them best; hidden
+    layers are for labels, which the rows do not show.
+    """
+    if not is_auto(parameters.encoder):
+        return parameters.encoder
+    wants_layers = not is_auto(parameters.hidden) and len(parameters.hidden) > 0
+    by_distance = supervision_kind(supervision) == "distances"
+    return "linear" if by_distance and not wants_layers else "mlp"
+
+
+def encoder_kind(encoder: "str | nn.Module") -> str:
+    """The kind of an encoder: "linear", "mlp", "cnn" or "backbone"."""
+    if isinstance(encoder, nn.Module):
         return "backbone"
-    return _check.choice("encoder", parameters.encoder, ENCODERS)
+    return _check.choice("encoder", encoder, ENCODERS)
 
 
 def supervision_kind(supervision: Supervision) -> str:
@@ -151,9 +177,12 @@ def supervision_kind(supervision: Supervision) -> str:
 
 
 def _choose_key(
-    parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
+    encoder: "str | nn.Module",
+    parameters: TrainingParameters,
+    supervision: Supervision,
+    method_recipes: Recipes,
 ) -> Key:
-    kind = encoder_kind(parameters)
+    kind = encoder_kind(encoder)
     applies = {
         supervision_kind(supervision): True,
         "posterior": _learns_posterior(parameters, supervision, method_recipes),
