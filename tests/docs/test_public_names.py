@@ -3,7 +3,6 @@
 import inspect
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,6 @@ pytest.importorskip("torch")  # without it, rankbits.objectives cannot be import
 OBJECTS = public_objects()
 CLASSES = {path: cls for path, cls in OBJECTS.items() if inspect.isclass(cls)}
 CALLABLES = {path: thing for path, thing in OBJECTS.items() if callable(thing)}
-# Functions whose parameters are explained in sentences only, one a line; it must become empty.
-NOT_YET = set((Path(__file__).parent / "undocumented.txt").read_text().split())
 NOT_FOR_IMPORT = {"cli"}
 
 
@@ -60,7 +57,6 @@ def test_parameters_of_functions_and_constructors_are_explained():
     missing = [
         parameter
         for path, thing in documented.items()
-        if path not in NOT_YET
         for parameter in undocumented_parameters(path, thing)
     ]
     assert missing == [], "add them to the section Parameters of the docstring"

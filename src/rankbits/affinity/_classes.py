@@ -14,7 +14,15 @@ _TABLE_SPAN = 1 << 20
 
 
 class Classes(Affinity):
-    """Same class: 1, other class: 0. Build it with `rankbits.affinity.classes`."""
+    """Same class: 1, other class: 0. Build it with `rankbits.affinity.classes`.
+
+    Parameters
+    ----------
+    query_labels : ndarray of shape (n_queries,)
+        The class of each query, as integers, strings or bytes. At least one query is needed.
+    database_labels : ndarray of shape (n_items,)
+        The class of each item, of the same kind as `query_labels`. It may be memory-mapped.
+    """
 
     def __init__(self, query_labels: np.ndarray, database_labels: np.ndarray) -> None:
         names, query_ids = np.unique(query_labels, return_inverse=True)

@@ -12,7 +12,16 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 class Judgements(Affinity):
-    """Judged pairs, sorted by query and item. Build it with `rankbits.affinity.judgements`."""
+    """Judged pairs, sorted by query and item. Build it with `rankbits.affinity.judgements`.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (n, 3)
+        The judged pairs as (query, item, level), sorted by query and then by item. Queries and
+        items are row numbers from 0, and no pair occurs twice.
+    shape : tuple of two int
+        The number of queries and the number of items.
+    """
 
     def __init__(self, rows: np.ndarray, shape: tuple[int, int]) -> None:
         self.queries, self.items, values = rows.T

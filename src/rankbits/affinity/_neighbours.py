@@ -14,7 +14,20 @@ _ROUNDING = 1e-12  # relative to the squared norms; a product of 10^4 terms stay
 
 
 class Neighbours(Affinity):
-    """L2 thresholds turned into levels. Build it with `rankbits.affinity.neighbours`."""
+    """L2 thresholds turned into levels. Build it with `rankbits.affinity.neighbours`.
+
+    Parameters
+    ----------
+    query_x : ndarray of shape (n_queries, features)
+        The vector of each query, finite real numbers.
+    database_x : ndarray of shape (n_items, features)
+        The vector of each item, with the same features as `query_x`. It may be memory-mapped.
+    thresholds : ndarray of float64, shape (n_thresholds,)
+        L2 distances in ascending order. A pair has the level of the first threshold that its
+        distance does not exceed, and level 0 beyond the last one.
+    levels : ndarray of int64, shape (n_thresholds,)
+        The level of each threshold. Levels must not rise from one threshold to the next.
+    """
 
     def __init__(
         self,
@@ -87,6 +100,20 @@ def distance_quantiles(train_x: Any, shares: Any, random_state: int = 0) -> np.n
 
     All pairs of different items count when there are at most 2,048 items; otherwise all pairs of
     2,048 seeded rows.
+
+    Parameters
+    ----------
+    train_x : array-like of shape (n, features)
+        The training vectors, finite real numbers. At least two rows are needed.
+    shares : array-like of shape (n_shares,)
+        Shares of the training pairs, each above 0 and below 1.
+    random_state : int, default=0
+        Seed of the choice of 2,048 rows. It has no effect if there are no more rows than that.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_shares,)
+        The L2 distance for each share, in the order of `shares`.
 
     >>> distance_quantiles([[0.0], [1.0], [3.0]], (0.5,)).tolist()
     [2.0]

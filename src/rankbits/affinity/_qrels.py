@@ -24,7 +24,19 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class JudgedPair(NamedTuple):
-    """One line of a qrels file."""
+    """One line of a qrels file.
+
+    Attributes
+    ----------
+    line : int
+        Number of the line in the file, from 1.
+    query : str
+        Id of the query, as it is written in the file.
+    item : str
+        Id of the item, as it is written in the file.
+    grade : int
+        Relevance of the item to the query, as it is written in the file. It may be negative.
+    """
 
     line: int  # from 1
     query: str
@@ -54,7 +66,18 @@ class QrelsCounts:
 
 
 class QrelsJudgements(Judgements):
-    """Judged pairs of a qrels file. Build it with `rankbits.affinity.read_judgements`."""
+    """Judged pairs of a qrels file. Build it with `rankbits.affinity.read_judgements`.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (n, 3)
+        The judged pairs as (query, item, level), sorted by query and then by item. Queries and
+        items are row numbers from 0, and no pair occurs twice.
+    shape : tuple of two int
+        The number of queries and the number of items.
+    counts : QrelsCounts
+        How many pairs of the file were used, and how many ids of it were unknown.
+    """
 
     def __init__(self, rows: np.ndarray, shape: tuple[int, int], counts: QrelsCounts) -> None:
         super().__init__(rows, shape)
@@ -93,7 +116,19 @@ def read_judgements(
 
 
 def qrels_pairs(path: str | os.PathLike[str]) -> Iterator[JudgedPair]:
-    """The judged pairs of a TREC or BEIR qrels file, in order; any other line is an error."""
+    """The judged pairs of a TREC or BEIR qrels file, in order; any other line is an error.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A UTF-8 text file with one judged pair per line. Empty lines and the header of BEIR are
+        skipped.
+
+    Returns
+    -------
+    iterator of JudgedPair
+        The file is opened when the first pair is taken, so errors are raised then or later.
+    """
     file = os.fspath(path)
     if not os.path.isfile(file):
         raise InputError(f"path must name a file, there is no {file}")

@@ -12,7 +12,19 @@ _BLOCK_CELLS = 1 << 20
 
 
 class Tags(Affinity):
-    """Shared tags, counted or not. Build it with `rankbits.affinity.tags`."""
+    """Shared tags, counted or not. Build it with `rankbits.affinity.tags`.
+
+    Parameters
+    ----------
+    query_tags : ndarray of shape (n_queries, L)
+        Multi-hot tags of the queries: 1 where a query has the tag of a column, else 0.
+    database_tags : ndarray of shape (n_items, L)
+        Multi-hot tags of the items, with the same tags in the same columns. It may be
+        memory-mapped.
+    graded : bool
+        If True, the level of a pair is the number of tags that it shares. If False, the level is
+        1 for every pair that shares a tag.
+    """
 
     def __init__(self, query_tags: np.ndarray, database_tags: np.ndarray, graded: bool) -> None:
         self.query_tags = query_tags != 0

@@ -114,7 +114,14 @@ class BinaryCodes:
 
     @classmethod
     def from_bits(cls, array: Any) -> "BinaryCodes":
-        """Pack an (n, b) array of {0, 1}, {-1, +1} or bool."""
+        """Pack an (n, b) array of {0, 1}, {-1, +1} or bool.
+
+        Parameters
+        ----------
+        array : array-like of shape (n, b)
+            The bits of each code, all as 0 and 1, all as -1 and +1, or as bool. Neither n nor b
+            may be 0, and b is at most 4096.
+        """
         bits = _check.array_2d("bits", array)
         if bits.dtype.kind not in "biuf":
             raise InputError(f"bits must be 0/1, -1/+1 or bool, got {_check.describe(bits)}")
@@ -133,7 +140,14 @@ class BinaryCodes:
 
     @classmethod
     def from_logits(cls, array: Any) -> "BinaryCodes":
-        """Pack an (n, b) array of real values: a bit is 1 where the value is > 0."""
+        """Pack an (n, b) array of real values: a bit is 1 where the value is > 0.
+
+        Parameters
+        ----------
+        array : array-like of shape (n, b)
+            Integers or floating-point numbers without NaN. Neither n nor b may be 0, and b is at
+            most 4096.
+        """
         logits = _check.array_2d("logits", array)
         if logits.dtype.kind not in "iuf":
             raise InputError(f"logits must be real numbers, got {_check.describe(logits)}")
@@ -148,8 +162,14 @@ class BinaryCodes:
         """Take packed bytes of which 128 was subtracted, int8 of shape (n, bytes).
 
         sentence-transformers gives such codes for precision="binary"; those for precision="ubinary"
-        are packed bytes already, for `BinaryCodes(packed, n_bits)`. Without n_bits, all bits of a
-        byte count.
+        are packed bytes already, for `BinaryCodes(packed, n_bits)`.
+
+        Parameters
+        ----------
+        array : array-like of int8, shape (n, ceil(n_bits / 8))
+            Packed codes, each byte less 128.
+        n_bits : int or None, default=None
+            Code length. None takes all bits of every byte, so 8 times the number of columns.
         """
         shifted = _check.array_2d("codes", array, "bytes")
         if shifted.dtype != np.int8:
@@ -161,7 +181,18 @@ class BinaryCodes:
 
     @classmethod
     def concatenate(cls, parts: "Sequence[BinaryCodes]") -> "BinaryCodes":
-        """Codes one after the other; they must have one length and come from one model."""
+        """Codes one after the other; they must have one length and come from one model.
+
+        Parameters
+        ----------
+        parts : sequence of BinaryCodes
+            At least one set of codes. Codes of an unknown model may be joined with any others.
+
+        Returns
+        -------
+        BinaryCodes
+            A copy of all codes in the order of `parts`, with the model that is known, if any.
+        """
         if not parts:
             raise InputError("parts must hold at least one set of codes")
         model = None
@@ -215,9 +246,20 @@ class BinaryCodes:
     ) -> "BinaryCodes":
         """The codes of a saved file; a .npy is mapped: nothing is read before it is used.
 
-        Files of packed bytes that others wrote load too: a .npy, an array `codes` of a .npz or
-        .safetensors, the column `key` of a .parquet, or its only one of bytes of one length. Codes
-        then have 8 bits per byte unless `n_bits` says otherwise.
+        Files of packed bytes that other programs wrote can be loaded too: a .npy, an array `codes`
+        of a .npz or .safetensors, or a column of a .parquet that holds bytes of one length.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. Its ending says the format: .npz, .parquet or .safetensors; a file with any
+            other ending is read as a .npy.
+        n_bits : int or None, default=None
+            Code length. None takes what the file says or, if it does not say, 8 bits per byte. A
+            length that contradicts the file is refused.
+        key : str or None, default=None
+            Name of the column of a .parquet file. None takes its only column of bytes of one
+            length. For .npz and .safetensors it may only be "codes"; for .npy it must be None.
         """
         packed, note = files.read_codes(path, key)
         bits = note.resolve_bits(n_bits, packed.shape[1], os.fspath(path))

@@ -37,7 +37,19 @@ _DTYPES = ("u1", "i4", "i8")
 
 
 def is_cifar_folder(folder: Path) -> bool:
-    """Whether a folder looks like the unpacked python version of CIFAR-10 or CIFAR-100."""
+    """Whether a folder looks like the unpacked python version of CIFAR-10 or CIFAR-100.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder to look at. It may be missing: then the answer is False.
+
+    Returns
+    -------
+    bool
+        True if the folder has a file `data_batch_1` (CIFAR-10) or `train` (CIFAR-100). The files
+        are not read.
+    """
     return any(os.path.isfile(os.path.join(folder, first)) for first in _LAYOUTS)
 
 
@@ -46,6 +58,13 @@ def load_cifar(folder: Path) -> Labelled:
 
     Rows stand in the order of the files, images as uint8 of shape (32, 32, 3). CIFAR-100 has fine
     labels as classes and their superclasses in `coarse`.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The unpacked folder, which has data_batch_1 to data_batch_5 and test_batch (CIFAR-10), or
+        train and test (CIFAR-100). The names of the classes are read from batches.meta or meta,
+        if the folder has that file.
     """
     name = os.fspath(folder)
     first = next((key for key in _LAYOUTS if os.path.isfile(os.path.join(name, key))), None)

@@ -27,17 +27,30 @@ def load_codes(
     form: str = "auto",
     key: str | None = None,
 ) -> BinaryCodes:
-    """Load codes from a file, see `load_array` for path and key.
+    """Load codes from a file of packed bytes, of bits, or of real values.
 
     Parameters
     ----------
-    n_bits : int, code length b; needed where the file does not tell it
-    form : how the w columns of the file hold the b bits of a code
-        "packed": bytes (uint8), w = ceil(b / 8). "bits": 0/1, -1/+1 or bool, w = b. "logits": real
-        values, w = b, a bit is 1 where the value is > 0. "auto": what `BinaryCodes.save` wrote is
-        packed and tells b; bools, signed integers and floats are bits, and if their values are not,
-        they are refused; uint8 is packed or bits by its width, and without n_bits it is bits if it
-        holds both 0 and 1 and no other value, else refused.
+    path : str or path-like
+        The file, which ends in .npy, .npz, .parquet or .safetensors. FILE:KEY is the file FILE
+        with the key KEY.
+    n_bits : int or None, default=None
+        Code length b, 1 to 4096. None takes what the file says, or else what the number of columns
+        says; "auto" needs a length for uint8 that may be packed. A length that contradicts the
+        file is refused.
+    form : {"auto", "packed", "bits", "logits"}, default="auto"
+        How the w columns of the file hold the b bits of a code.
+
+        - "packed": bytes (uint8), w = ceil(b / 8).
+        - "bits": 0/1, -1/+1 or bool, w = b.
+        - "logits": real values, w = b. A bit is 1 where the value is > 0.
+        - "auto": what `BinaryCodes.save` wrote is packed, and the file says b. Bools, floats and
+          integers other than uint8 are bits, and are refused if they have other values. For
+          uint8, the width says whether it is packed or bits. Without `n_bits`, uint8 is bits if
+          it holds both 0 and 1 and no other value, and is refused otherwise.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`.
     """
     _check.choice("form", form, FORMS)
     if n_bits is not None:

@@ -49,7 +49,15 @@ class Labelled:
 
 
 def load_features(path: Path) -> Labelled:
-    """Features of either layout; floats come as float32.
+    """Features and labels from one .npz file; floats come as float32.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .npz file. It holds either the arrays x_train, x_test, y_train and y_test, with
+        classes as labels, or features, labels, is_test and n_labels, with packed tags as labels.
+        The names of the labels are read from `classes` or `words`, and the superclass of each
+        class from `fine_to_coarse`, if the file has them.
 
     >>> load_features("cifar10_features.npz").x.shape  # doctest: +SKIP
     (60000, 256)

@@ -17,7 +17,16 @@ def load_ids(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray
 
     A .txt file has one id per line; a .jsonl file has one object per line with the key `_id` (as in
     BEIR's queries.jsonl and corpus.jsonl) or `id`. Any other file holds a 1-D array or, in
-    .parquet, a column: see `load_array` for path and key.
+    .parquet, a column.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which ends in .txt, .jsonl, .npy, .npz, .parquet or .safetensors. FILE:KEY is
+        the file FILE with the key KEY.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`. It is not used for .txt and .jsonl.
     """
     file, key = split_key(path, key)
     ending = os.path.splitext(file)[1]

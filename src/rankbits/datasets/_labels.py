@@ -15,10 +15,24 @@ _ROW_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
-    """Load labels, see `load_array` for path and key.
+    """Load the labels of queries or items: classes or tags.
 
     Classes are a 1-D array of integers or strings; tags are a 2-D array of 0 and 1 with one
     column per tag.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which ends in .npy, .npz, .parquet or .safetensors. FILE:KEY is the file FILE
+        with the key KEY.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, tags)
+        The labels with the dtype of the file. Those of a .npy are memory-mapped.
     """
     labels = load_array(path, key)
     kinds = {1: "biuUS", 2: "biuf"}.get(labels.ndim, "")
@@ -37,6 +51,15 @@ def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.
     `rankbits.affinity.read_judgements`. A text file (.tsv, .txt, .qrels) has one judged pair per
     line: query, item, level, or query, iteration, item, level; a negative level is 0. Any other
     file holds an integer array of shape (n, 3).
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which ends in .tsv, .txt, .qrels, .npy, .npz, .parquet or .safetensors. FILE:KEY
+        is the file FILE with the key KEY.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`. It is not used for text files.
     """
     file, key = split_key(path, key)
     if os.path.splitext(file)[1] in _TEXT:

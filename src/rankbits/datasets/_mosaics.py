@@ -28,6 +28,11 @@ def load_cifar_mosaics(path: Path) -> Labelled:
 
     `webp_*` are WebP files one after the other, `len_*` their lengths in bytes. A mosaic holds its
     images row by row. Needs Pillow: pip install 'rankbits[images]'.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .npz file. The names of the classes are read from its array `classes`, if it has one.
     """
     file = existing_file(path)
     keys = tuple(f"{what}_{part}" for part in ("train", "test") for what in ("webp", "len", "y"))

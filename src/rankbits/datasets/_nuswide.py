@@ -45,7 +45,10 @@ def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) 
 
     Parameters
     ----------
-    n_concepts : int or None
+    folder : str or path-like
+        The unpacked folder, which has Groundtruth/AllLabels. The names of the images are read
+        from ImageList/Imagelist.txt, if the folder has that file.
+    n_concepts : int or None, default=None
         Keep only this many of the most frequent concepts, the most frequent first, and the images
         that show one of them; 21 is the usual choice. None keeps everything, sorted by name.
     """

@@ -31,7 +31,13 @@ def read_parquet(path: str, key: str | None) -> np.ndarray:
 
 
 def load_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """All columns of a .parquet file by name, each a 1-D array; a null among numbers is NaN."""
+    """All columns of a .parquet file by name, each a 1-D array; a null among numbers is NaN.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .parquet file.
+    """
     file = require_file(path, "a .parquet file")
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
     with unreadable_files_refused(file, ".parquet"), parquet.ParquetFile(file) as stored:

@@ -72,7 +72,34 @@ class TieSizes:
 
 @dataclass(frozen=True)
 class Audit:
-    """What `audit` found; `to_dict()` is ready for JSON."""
+    """What `audit` found; `to_dict()` is ready for JSON.
+
+    Parameters
+    ----------
+    name : str
+        Name of the codes, as given to `audit`.
+    n_bits : int
+        Code length.
+    n_items : int
+        Number of items in the database.
+    n_queries : int
+        Number of scored queries, those with a relevant item.
+    n_skipped : int
+        Number of queries without a relevant item, which are left out of every mean.
+    ap : AuditedMetric
+        Average precision without a cutoff. Its `expected`, `worst` and `best` are means over the
+        scored queries, and its `rows` have the value that each way to treat ties prints.
+    ndcg : AuditedMetric
+        The same for nDCG without a cutoff.
+    cutoffs : tuple of CutoffRow
+        Average precision at each cutoff k, one row for each of the normalizers "retrieved", "min"
+        and "total": in expectation and in index order.
+    ties : TieSizes
+        How many items, and how many relevant items, lie at each Hamming distance, as means over
+        the scored queries.
+    conventions : dict from str to str
+        The choices behind the numbers, such as the gain of nDCG and the seed, in words.
+    """
 
     name: str
     n_bits: int

@@ -28,6 +28,36 @@ class Difference:
     """One metric of two evaluations, over the queries that have it in both.
 
     With fewer than two such queries there is no spread to judge by: intervals and tests are NaN.
+
+    Parameters
+    ----------
+    mean_a : float
+        Mean of the metric in the first evaluation, over the queries that have it in both.
+    mean_b : float
+        The same mean in the second evaluation.
+    difference : float
+        Mean difference, mean_b - mean_a.
+    low : float
+        Lower end of the 95 % bootstrap interval of the mean difference.
+    high : float
+        Upper end of that interval.
+    p_bootstrap : float
+        Two-sided p-value of the paired bootstrap test, above 0 and at most 1.
+    t : float
+        Statistic of the paired t-test. It is infinite if every query has the same difference and
+        that is not 0.
+    p_t : float
+        Two-sided p-value of the paired t-test, from 0 to 1.
+    queries : int
+        Number of queries that have the metric in both evaluations.
+    left_out : int
+        Number of queries left out because the metric is undefined (NaN) in either evaluation.
+    wins : int
+        Number of compared queries with a higher value in the second evaluation.
+    ties : int
+        Number of compared queries with equal values.
+    losses : int
+        Number of compared queries with a lower value in the second evaluation.
     """
 
     mean_a: float
@@ -47,7 +77,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference in each metric, by name; see `compare`."""
+    """The difference in each metric, by name; see `compare`.
+
+    Parameters
+    ----------
+    metrics : dict from str to Difference
+        The difference in each metric that both evaluations have, by the metric's name.
+    n_resamples : int
+        Number of bootstrap draws behind each interval and p-value.
+    random_state : int
+        Seed of the draws.
+    """
 
     metrics: dict[str, Difference]
     n_resamples: int

@@ -29,8 +29,12 @@ class Evaluation:
     ----------
     per_query : dict from metric name to ndarray of float64, shape (queries,)
         NaN where a query has no such value and the policy is "skip"; 0 there under "zero".
-    histogram : TieHistogram, from which further metrics can be computed
-    empty : "skip", "zero" or "error"
+    histogram : TieHistogram
+        The counts behind the values, from which further metrics can be computed.
+    empty : {"skip", "zero", "error"}
+        The policy for queries with nothing relevant, as given to `evaluate`.
+    requests : tuple of NamedMetric
+        The metrics that were asked for, parsed from their names.
     """
 
     per_query: dict[str, np.ndarray]
@@ -137,6 +141,16 @@ def evaluate_histogram(
     """Score a tie histogram that was merged from shards, or saved and loaded; see `evaluate`.
 
     LGAP needs the codes themselves and is refused.
+
+    Parameters
+    ----------
+    hist : TieHistogram
+        Counts of database items by Hamming distance and affinity level, of at least one query.
+    metrics : str or iterable of str, default=("AP",)
+        Names of the metrics, such as "AP", "AP(min)@1000", "nDCG@100" or "P@r2".
+    empty : {"skip", "zero", "error"}, default="skip"
+        What to do with a query that has nothing relevant: leave it out of the mean and count it,
+        score it 0, or raise an error.
     """
     _check.choice("empty", empty, EMPTY)
     if not isinstance(hist, TieHistogram):

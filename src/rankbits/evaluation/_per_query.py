@@ -12,7 +12,15 @@ from rankbits.evaluation._evaluate import Evaluation
 
 
 def save_per_query(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
-    """Write the values of each query; an undefined value is null."""
+    """Write the values of each query; an undefined value is null.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation whose `per_query` values are written, one column for each metric.
+    path : str or PathLike
+        Path of the Parquet file, in an existing folder. A file that is already there is replaced.
+    """
     pyarrow = extra("pyarrow", "writing .parquet", "files")
     parquet = extra("pyarrow.parquet", "writing .parquet", "files")
     columns = {"query": np.arange(evaluation.histogram.n_queries)}
@@ -23,7 +31,18 @@ def save_per_query(evaluation: Evaluation, path: str | os.PathLike[str]) -> None
 
 
 def load_per_query(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the values back, NaN where undefined; a file that is not of this kind is refused."""
+    """Read the values back, NaN where undefined; a file that is not of this kind is refused.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        Path of a Parquet file that `save_per_query` wrote.
+
+    Returns
+    -------
+    per_query : dict from str to ndarray of float64, shape (queries,)
+        The values of each metric, by its name.
+    """
     columns = load_columns(path)
     queries = columns.pop("query", None)
     if queries is None or not columns or not np.array_equal(queries, np.arange(len(queries))):

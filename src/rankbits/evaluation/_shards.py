@@ -22,7 +22,28 @@ def count_shards(
 ) -> TieHistogram:
     """Count each shard of a database by itself and add: the same bits as counting it whole.
 
-    `exclude_self` is as in `rankbits.count_ties`, with the items numbered through the shards.
+    Parameters
+    ----------
+    queries : BinaryCodes
+        Codes of the queries.
+    shards : sequence of (BinaryCodes, Affinity) pairs
+        The codes of each shard's items, and the affinity of all queries to these items. There must
+        be at least one shard.
+    exclude_self : bool or ndarray of int, shape (queries,), default=False
+        Whether to leave out the item that is the query itself. True means that query i is item i;
+        an array has the number of each query's own item, -1 if it has none. Items are numbered
+        from 0 through all shards, in their order.
+    n_threads : int or None, default=None
+        Number of threads, from 1 to 1024. None takes the environment variable RANKBITS_NUM_THREADS,
+        or every processor that this process may use if the variable is not set.
+    progress : callable or None, default=None
+        Function that is called after each block as progress(done, total), with the number of
+        query-item pairs counted so far and in all shards together.
+
+    Returns
+    -------
+    histogram : TieHistogram
+        Counts over all shards, with every affinity level that any of them has.
     """
     sizes = [len(database) for database, _ in shards]
     own = own_items(exclude_self, len(queries), sum(sizes))

@@ -127,16 +127,16 @@ def _tags(
     counts: np.ndarray,
     n_threads: int,
 ) -> Iterator[int]:
-    asked, wanted = np.nonzero(affinity.query_tags)
-    starts = np.searchsorted(asked, np.arange(len(queries) + 1)).astype(np.int64)
-    wanted = wanted.astype(np.int32)
+    query_rows, tag_columns = np.nonzero(affinity.query_tags)
+    starts = np.searchsorted(query_rows, np.arange(len(queries) + 1)).astype(np.int64)
+    tag_columns = tag_columns.astype(np.int32)
     size = max(1 << 8, _TAG_CELLS // affinity.query_tags.shape[1])
     for items in _slices(len(database), size):
         _native.count_tags(
             queries.packed,
             database.packed[items],
             starts,
-            wanted,
+            tag_columns,
             affinity.database_rows(items),
             counts,
             n_threads=n_threads,
@@ -154,9 +154,9 @@ def _levels(
     for items in _slices(len(database), _LEVEL_ITEMS):
         block = database.packed[items]
         for rows in _slices(len(queries), _LEVEL_QUERIES):
-            found = affinity.indices(rows, items)
+            level_indices = affinity.indices(rows, items)
             _native.count_levels(
-                queries.packed[rows], block, found, counts[rows], n_threads=n_threads
+                queries.packed[rows], block, level_indices, counts[rows], n_threads=n_threads
             )
         yield len(queries) * items.stop
 
@@ -181,18 +181,19 @@ def _leave_out(
     """Take each query's own item out of the counts again."""
     if own is None:
         return
-    asked = np.flatnonzero(own >= 0)
-    distance = _pair_distances(queries, asked, database, own[asked])
-    counts[asked, distance, affinity.pairs(asked, own[asked])] -= 1
+    query_rows = np.flatnonzero(own >= 0)
+    item_rows = own[query_rows]
+    distance = _pair_distances(queries, query_rows, database, item_rows)
+    counts[query_rows, distance, affinity.pairs(query_rows, item_rows)] -= 1
 
 
 def _pair_distances(
-    queries: BinaryCodes, asked: np.ndarray, database: BinaryCodes, items: np.ndarray
+    queries: BinaryCodes, query_rows: np.ndarray, database: BinaryCodes, item_rows: np.ndarray
 ) -> np.ndarray:
-    """Distances of single pairs (asked[j], items[j])."""
-    distance = np.empty(len(asked), np.int64)
-    for rows in _slices(len(asked), max(1, _PAIR_BYTES // queries.packed.shape[1])):
-        different = queries.packed[asked[rows]] ^ database.packed[items[rows]]
+    """Distances of single pairs (query_rows[j], item_rows[j])."""
+    distance = np.empty(len(query_rows), np.int64)
+    for rows in _slices(len(query_rows), max(1, _PAIR_BYTES // queries.packed.shape[1])):
+        different = queries.packed[query_rows[rows]] ^ database.packed[item_rows[rows]]
         np.bitwise_count(different).sum(axis=1, out=distance[rows])
     longest = int(distance.max(initial=0))
     require_unchanged(longest <= queries.n_bits, f"a distance is {longest}", queries)

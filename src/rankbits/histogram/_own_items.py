@@ -12,6 +12,20 @@ from rankbits.errors import InputError
 def own_items(exclude_self: bool | np.ndarray, n_queries: int, n_items: int) -> np.ndarray | None:
     """The database row of each query, -1 for none; None if nothing is left out.
 
+    Parameters
+    ----------
+    exclude_self : bool or array-like of integers, shape (n_queries,)
+        True says that query i is item i, and False that no query is left out. An array holds the
+        database row of each query, -1 for a query that is not in the database.
+    n_queries : int
+        The number of queries.
+    n_items : int
+        The number of items in the database. If `exclude_self` is True it must be `n_queries`.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_queries,), or None
+
     >>> own_items(True, 3, 3).tolist(), own_items(np.array([4, -1]), 2, 5).tolist()
     ([0, 1, 2], [4, -1])
     """

@@ -79,10 +79,10 @@ class TieHistogram:
         """
         if not isinstance(other, TieHistogram):
             return NotImplemented
-        mine, theirs = self.counts.shape[:2], other.counts.shape[:2]
-        if mine != theirs:
+        shape, other_shape = self.counts.shape[:2], other.counts.shape[:2]
+        if shape != other_shape:
             raise InputError(
-                f"shards must share (queries, b + 1), got {mine} and {theirs}; "
+                f"shards must share (queries, b + 1), got {shape} and {other_shape}; "
                 "count both with the same queries and code length"
             )
         totals = [hist.counts.sum(axis=(1, 2)) for hist in (self, other)]

@@ -69,6 +69,13 @@ def export_onnx(hasher: Any, path: str | os.PathLike[str]) -> int:
     The number of rows is free. Where onnxruntime is installed, the file's bits are compared with
     those of the method on a sample of rows before anything is written.
 
+    Parameters
+    ----------
+    hasher : BaseHasher
+        Fitted method of this package.
+    path : str or path-like
+        File to write. A file of that name is replaced at the end.
+
     Returns
     -------
     n_compared : int

@@ -27,6 +27,16 @@ def fingerprint(hasher: Any) -> str | None:
 
     None for methods that cannot be saved: a class of your own, an encoder around your own module.
     It is computed once for each fit; whoever writes into fitted arrays afterwards is not noticed.
+
+    Parameters
+    ----------
+    hasher : BaseHasher
+        Fitted method.
+
+    Returns
+    -------
+    digits : str or None
+        32 hexadecimal digits, or None.
     """
     learned = {name: value for name, value in vars(hasher).items() if name.endswith("_")}
     before, digits = _known.get(hasher, ({}, None))

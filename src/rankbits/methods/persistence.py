@@ -65,6 +65,16 @@ def load(folder: str | os.PathLike[str]) -> Any:
     """The fitted method that `save` wrote to a folder.
 
     A model of another format version, or one that is damaged or inconsistent, is refused.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Folder with the two files of a model, `model.json` and `model.safetensors`.
+
+    Returns
+    -------
+    hasher : BaseHasher
+        Fitted method of the class that was saved.
     """
     data, content = read_folder(folder, (_FACTS, _ARRAYS))
     try:

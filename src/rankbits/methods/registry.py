@@ -69,6 +69,21 @@ def names() -> list[str]:
 def get(name: str, **params: Any) -> "BaseHasher":
     """A new method by name, not yet fitted.
 
+    Parameters
+    ----------
+    name : str
+        Name of the method, one of `names()`. Any other is an InputError.
+    **params : Any
+        Parameters of the method's class, such as `n_bits`. Those that are left out have the
+        defaults of the class, and an unknown one is an InputError.
+
+    Returns
+    -------
+    hasher : BaseHasher
+        Object of the method's class with these parameters.
+
+    Examples
+    --------
     >>> get("lsh", n_bits=16, random_state=0)
     LSH(n_bits=16, random_state=0)
     """

@@ -40,6 +40,20 @@ def average_precision(
     Equations (AP) and (APk) of docs/math.md; McSherry & Najork, ECIR 2008; He et al.,
     arXiv:1705.08562.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, with k at least 1. None takes the whole ranking.
+    normalise : {"retrieved", "min", "total"}, default="retrieved"
+        What the sum of precisions is divided by, as listed above. Without k it makes no difference.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        Average precision, from 0 to 1. NaN where nothing is relevant to the query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> average_precision(h)
     array([0.70833333])
@@ -58,6 +72,23 @@ def average_precision_bounds(
     sum_{j=1..r} (P + j) / (N' + j) = (P + 1) span(N', r) + ramp(N', r).
     "retrieved" divides by the positives that make the cutoff, so their number in the tie that k
     splits is chosen too. NaN where nothing is relevant. Equation (AP bounds) of docs/math.md.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, with k at least 1. None takes the whole ranking.
+    normalise : {"retrieved", "min", "total"}, default="retrieved"
+        What the sum of precisions is divided by, as listed for `average_precision`.
+        Without k it makes no difference.
+
+    Returns
+    -------
+    worst : ndarray of float64, shape (queries,)
+        The least value of each query.
+    best : ndarray of float64, shape (queries,)
+        The greatest value of each query.
 
     >>> h = TieHistogram(np.array([[[5, 5], [0, 0]]]), np.array([0, 1]))
     >>> [bound.round(4).tolist() for bound in average_precision_bounds(h)]

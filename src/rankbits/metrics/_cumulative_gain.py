@@ -14,6 +14,18 @@ def cumulative_gain(h: TieHistogram, radius: int) -> np.ndarray:
     Equation (ball) of docs/math.md; Wang et al., "Learning Hash Codes with Listwise Supervision",
     ICCV 2013.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    radius : int
+        Hamming radius, inclusive, from 0 to the code length.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        Mean affinity level around each query.
+
     >>> cumulative_gain(TieHistogram(np.array([[[1, 1], [0, 2]]]), np.array([0, 3])), 1).tolist()
     [2.25]
     """

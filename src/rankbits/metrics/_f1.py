@@ -18,6 +18,20 @@ def f1(h: TieHistogram, k: int | None = None, radius: int | None = None) -> np.n
 
     2 hits / (retrieved + N+), which is linear in the hits. Equation (hits) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Number of items to retrieve, at least 1. Exactly one of k and radius must be given.
+    radius : int or None, default=None
+        Hamming radius, from 0 to the code length; every item within it, inclusive, is retrieved.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        F1 of each query, from 0 to 1. NaN where nothing is relevant to the query.
+
     >>> f1(TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1])), k=2).tolist()
     [0.5]
     """

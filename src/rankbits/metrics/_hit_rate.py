@@ -21,6 +21,18 @@ def hit_rate(h: TieHistogram, k: int) -> np.ndarray:
     1 if a nearer tie holds a positive, else 1 - C(n - p, m) / C(n, m) at the tie that k splits.
     Equation (hit) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int
+        Number of ranks in which a positive counts as a hit, at least 1.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        A probability for each query.
+
     >>> hit_rate(TieHistogram(np.array([[[2, 2], [0, 1]]]), np.array([0, 1])), k=2)
     array([0.83333333])
     """

@@ -43,6 +43,28 @@ def lgap(
     code * number of codes in the ball). An empty ball adds 0; 0 for a query without positives.
     Equation (LGAP) of docs/math.md; Ding, Li & Li, "Mean Local Group Average Precision (mLGAP)".
 
+    Parameters
+    ----------
+    queries : BinaryCodes
+        Codes of the queries.
+    database : BinaryCodes
+        Codes of the database items, of the same length as those of the queries.
+    affinity : Affinity
+        Affinity of these queries to these items, from `rankbits.affinity`.
+    radius : int, default=2
+        Largest Hamming radius r of the balls, from 0 to the code length.
+    exclude_self : bool or ndarray of int, shape (queries,), default=False
+        Whether to leave out the item that is the query itself. True means that query i is item i of
+        the database; an array has the database row of each query's own item, -1 if it has none.
+    n_threads : int or None, default=None
+        Number of threads, from 1 to 1024. None takes the environment variable RANKBITS_NUM_THREADS,
+        or every processor that this process may use if the variable is not set.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        LGAP of each query.
+
     >>> from rankbits.affinity import classes
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 0], [0, 1]])
     >>> lgap(codes[:1], codes, classes([1], [1, 0, 1]), radius=1).round(5).tolist()
@@ -62,7 +84,25 @@ def crowds(
 ) -> np.ndarray:
     """Items on the most used code at each distance, (queries, b + 1), a query's own left out.
 
-    What LGAP needs besides the histogram; `exclude_self` is as in `rankbits.count_ties`.
+    This is what LGAP needs besides the histogram.
+
+    Parameters
+    ----------
+    queries : BinaryCodes
+        Codes of the queries.
+    database : BinaryCodes
+        Codes of the database items, of the same length as those of the queries.
+    exclude_self : bool or ndarray of int, shape (queries,), default=False
+        Whether to leave out the item that is the query itself. True means that query i is item i of
+        the database; an array has the database row of each query's own item, -1 if it has none.
+    n_threads : int or None, default=None
+        Number of threads, from 1 to 1024. None takes the environment variable RANKBITS_NUM_THREADS,
+        or every processor that this process may use if the variable is not set.
+
+    Returns
+    -------
+    largest : ndarray of int64, shape (queries, b + 1)
+        Column d is for Hamming distance d; 0 where no item lies at that distance.
 
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 0], [0, 1]])
     >>> crowds(codes, codes, exclude_self=True).tolist()
@@ -78,7 +118,21 @@ def crowds(
 def lgap_from_counts(h: TieHistogram, largest: np.ndarray, radius: int = 2) -> np.ndarray:
     """LGAP from a histogram and the items on the most used code at each distance.
 
-    `largest` is what `crowds` gives, (queries, b + 1); see `lgap`.
+    See `lgap` for the equation.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    largest : ndarray of int, shape (queries, b + 1)
+        Number of items on the most used code at each distance, as `crowds` returns it.
+    radius : int, default=2
+        Largest Hamming radius r of the balls, from 0 to the code length.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        LGAP of each query.
 
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1], [0, 0]]]), np.array([0, 1]))
     >>> lgap_from_counts(h, np.array([[2, 1, 0]]), radius=1).round(5).tolist()

@@ -25,7 +25,22 @@ _EMPTY_QUERIES = {
 class NamedMetric:
     """What a name such as `AP(min)@1000` asks for; `rankbits.metrics.parse_metric` builds it.
 
-    `options` has a choice for every option of the metric, whether the name sets it or not.
+    Parameters
+    ----------
+    name : str
+        The whole name, as the user wrote it.
+    metric : Metric
+        The metric that the name starts with.
+    options : mapping from str to str
+        The choice for every option of the metric, whether the name sets it or not, by the keyword
+        of the metric's function.
+    bound : {"worst", "best"} or None, default=None
+        Which bound over the orders of tied items the name asks for. None stands for the
+        expectation over these orders.
+    k : int or None, default=None
+        Rank of the cutoff, at least 1, or None if the name does not cut by rank.
+    radius : int or None, default=None
+        Hamming radius of the cutoff, inclusive, or None if the name does not cut by radius.
     """
 
     name: str

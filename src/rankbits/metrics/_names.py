@@ -31,7 +31,19 @@ _USUAL_CUTOFFS: dict[Cutoff, str] = {"none": "", "rank": "@100", "radius": "@r2"
 
 
 def register(metric: Metric) -> Metric:
-    """Add a metric, so that `rankbits.evaluate` and the command line know its name."""
+    """Add a metric, so that `rankbits.evaluate` and the command line know its name.
+
+    Parameters
+    ----------
+    metric : Metric
+        The metric to add. Its name must be letters and digits, start with a letter, and not be the
+        name of another registered metric.
+
+    Returns
+    -------
+    metric : Metric
+        The same object.
+    """
     if not isinstance(metric, Metric) or not _WORD.fullmatch(metric.name):
         raise InputError(
             "metric must be a rankbits.metrics.Metric whose name is letters and digits, "
@@ -49,7 +61,15 @@ def registered() -> tuple[Metric, ...]:
 
 
 def parse_metrics(names: Iterable[str] | str, n_bits: int | None = None) -> list[NamedMetric]:
-    """Parse names, each once, in order; refuse a radius above n_bits if that is given."""
+    """Parse names, each once, in order; refuse a radius above n_bits if that is given.
+
+    Parameters
+    ----------
+    names : str or iterable of str
+        One name such as "nDCG@100", or several. A name that is repeated is parsed once.
+    n_bits : int or None, default=None
+        Code length, which a radius may not exceed. None accepts any radius.
+    """
     listed = [names] if isinstance(names, str) else list(names)
     if not listed:
         raise InputError(f"metrics must name at least one metric; {_known()}")
@@ -65,6 +85,12 @@ def parse_metrics(names: Iterable[str] | str, n_bits: int | None = None) -> list
 
 def parse_metric(name: str) -> NamedMetric:
     """Parse one name, or say what is wrong with it.
+
+    Parameters
+    ----------
+    name : str
+        Name of a registered metric with its options, bound and cutoff, such as "AP(min)@1000",
+        "AP.best" or "P@r2".
 
     >>> parse_metric("nDCG(rsh)@5").options
     {'gain': 'linear', 'discount': 'rsh'}

@@ -33,6 +33,24 @@ def ndcg(
     value with the highest levels first. NaN where that ideal is 0: nothing is relevant.
     Equation (DCG) of docs/math.md; McSherry & Najork, ECIR 2008; He et al., arXiv:1705.08562.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, in the ideal order too, with k at least 1. None takes
+        the whole ranking.
+    gain : {"exp", "linear"}, default="exp"
+        Gain of an item of affinity level v: 2^v - 1 for "exp", v for "linear".
+    discount : {"log2", "rsh"}, default="log2"
+        Weight of the gain at a rank: 1 / log2(rank + 1) for "log2"; for "rsh", 1 at rank 1 and
+        1 / log2(rank) from rank 2.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        NDCG, from 0 to 1. NaN where nothing is relevant to the query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> ndcg(h).round(6).tolist()
     [0.806574]
@@ -55,6 +73,26 @@ def ndcg_bounds(
     Each tie sorted by level, lowest first or highest first; a run of one level then adds G(v) times
     the discounts of its ranks. NaN where nothing is relevant. Equation (DCG bounds) of
     docs/math.md.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, in the ideal order too, with k at least 1. None takes
+        the whole ranking.
+    gain : {"exp", "linear"}, default="exp"
+        Gain of an item of affinity level v: 2^v - 1 for "exp", v for "linear".
+    discount : {"log2", "rsh"}, default="log2"
+        Weight of the gain at a rank: 1 / log2(rank + 1) for "log2"; for "rsh", 1 at rank 1 and
+        1 / log2(rank) from rank 2.
+
+    Returns
+    -------
+    worst : ndarray of float64, shape (queries,)
+        The least value of each query.
+    best : ndarray of float64, shape (queries,)
+        The greatest value of each query.
 
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> [bound.round(6).tolist() for bound in ndcg_bounds(h)]

@@ -20,6 +20,20 @@ def precision(h: TieHistogram, k: int | None = None, radius: int | None = None) 
     of it, so P@k divides by min(k, items). 0 for an empty ball and for a query without positives.
     Equation (hits) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Number of items to retrieve, at least 1. Exactly one of k and radius must be given.
+    radius : int or None, default=None
+        Hamming radius, from 0 to the code length; every item within it, inclusive, is retrieved.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        Precision of each query, from 0 to 1.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> precision(h, k=1).tolist(), precision(h, radius=1).round(3).tolist()
     ([0.5], [0.667])

@@ -21,6 +21,19 @@ def reciprocal_rank(h: TieHistogram, k: int | None = None) -> np.ndarray:
     In the first tie with p > 0, sum over j <= m of C(n - j, p - 1) / C(n, p) / (N + j).
     Equation (RR) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff, a rank from 1: a query whose first positive is beyond it scores 0. With None there
+        is no cutoff.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        Reciprocal rank of each query, from 0 to 1. NaN where nothing is relevant to the query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> reciprocal_rank(h).tolist(), reciprocal_rank(h, k=1).tolist()
     ([0.75], [0.5])

@@ -13,6 +13,16 @@ def sklearn_average_precision(h: TieHistogram) -> np.ndarray:
     tie, as if all others of the tie came before it. NaN where nothing is relevant (scikit-learn
     says 0 and warns). Equation (sklearn) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        scikit-learn's average precision of each query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> sklearn_average_precision(h)
     array([0.58333333])

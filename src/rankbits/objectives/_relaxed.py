@@ -47,10 +47,35 @@ def relaxed_ap(
     gallery: torch.Tensor | None = None,
     own: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Relaxed average precision of each query, differentiable once; arguments as in `soft_ties`.
+    """Relaxed average precision of each query, differentiable once.
 
     Levels above 0 are relevant. NaN for a query without a relevant item: `mean_over_queries`
     leaves it out.
+
+    Parameters
+    ----------
+    phi : floating tensor of shape (M, b), in [-1, 1]
+        Relaxed codes. Each is a query against the others, or against `gallery`.
+    levels : integer or bool tensor of shape (M, M), or (M, K) with a gallery
+        Affinity of each pair, 0 for irrelevant and anything above it for relevant.
+    relaxation : {"exact", "simplified", "cvpr", "arxiv"}, default="exact"
+        The formula for what a tie adds to the average precision. "exact" equals the tie-aware
+        metric where the counts are whole numbers; docs/math.md derives all four.
+    n_bins : int or None, default=None
+        Number of spacings between the bin centers 0, b/n_bins, ..., b, at most 4096. None takes b
+        of them, one for each bit.
+    delta : float, default=1.0
+        Half the width of a soft bin, in spacings. It must be positive.
+    gallery : floating tensor of shape (K, b), in [-1, 1], or None, default=None
+        Relaxed codes to rank for each query. None ranks the other codes of `phi`.
+    own : integer tensor of shape (M,) or None, default=None
+        The row of each query itself in `gallery`, which is left out of its list; -1 for a query
+        that is not in it. It must be None without a gallery.
+
+    Returns
+    -------
+    tensor of shape (M,)
+        With the dtype and on the device of `phi`.
 
     >>> phi = torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     >>> same_class = torch.tensor([0, 0, 1, 1])
@@ -76,9 +101,34 @@ def relaxed_ndcg(
     gallery: torch.Tensor | None = None,
     own: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Relaxed NDCG of each query, gain 2^v - 1, differentiable once; arguments as in `soft_ties`.
+    """Relaxed NDCG of each query, gain 2^v - 1, differentiable once.
 
     The ideal ranking is that of the query's own list. NaN for a query without a relevant item.
+
+    Parameters
+    ----------
+    phi : floating tensor of shape (M, b), in [-1, 1]
+        Relaxed codes. Each is a query against the others, or against `gallery`.
+    levels : integer or bool tensor of shape (M, M), or (M, K) with a gallery
+        Affinity v of each pair, 0 for irrelevant and at most 50.
+    relaxation : {"exact", "simplified", "arxiv"}, default="exact"
+        The formula for what a tie adds to the DCG. "exact" equals the tie-aware metric where the
+        counts are whole numbers; docs/math.md derives all three.
+    n_bins : int or None, default=None
+        Number of spacings between the bin centers 0, b/n_bins, ..., b, at most 4096. None takes b
+        of them, one for each bit.
+    delta : float, default=1.0
+        Half the width of a soft bin, in spacings. It must be positive.
+    gallery : floating tensor of shape (K, b), in [-1, 1], or None, default=None
+        Relaxed codes to rank for each query. None ranks the other codes of `phi`.
+    own : integer tensor of shape (M,) or None, default=None
+        The row of each query itself in `gallery`, which is left out of its list; -1 for a query
+        that is not in it. It must be None without a gallery.
+
+    Returns
+    -------
+    tensor of shape (M,)
+        With the dtype and on the device of `phi`.
     """
     known = tuple(name for name in RELAXATIONS if name != "cvpr")
     form = RELAXATIONS.index(_check.choice("relaxation", relaxation, known))
@@ -99,6 +149,16 @@ def relaxed_ndcg(
 
 def mean_over_queries(values: torch.Tensor) -> torch.Tensor:
     """Mean of the queries that have a value; 0, with a gradient of 0, if none has.
+
+    Parameters
+    ----------
+    values : floating tensor of shape (n_queries,)
+        The value of each query, NaN for a query that has none, as `relaxed_ap` and `relaxed_ndcg`
+        return them.
+
+    Returns
+    -------
+    tensor of shape ()
 
     >>> mean_over_queries(torch.tensor([1.0, float("nan"), 0.5]))
     tensor(0.7500)

@@ -37,16 +37,29 @@ def to_lance(
     code_column: str = "vector",
     overwrite: bool = False,
 ) -> Any:
-    """Write ids and codes as a table of LanceDB and return it.
+    """Write ids and codes as a table of LanceDB and return that table.
 
     Search it with `table.search(packed_code).distance_type("hamming")`.
 
     Parameters
     ----------
     index : HammingIndex or Collection
-    uri : folder or address of the database
-    table : its name; an existing table is an error unless `overwrite`
-    id_column, code_column : names of the columns
+        Index whose ids and codes are written.
+    uri : str or path-like
+        Folder or address of the database.
+    table : str
+        Name of the table.
+    id_column : str, default="id"
+        Name of the column with the ids, of type int64.
+    code_column : str, default="vector"
+        Name of the column with the packed codes, a fixed_size_list of uint8.
+    overwrite : bool, default=False
+        Whether a table of that name is replaced. By default it is an error if there is one.
+
+    Returns
+    -------
+    table : lancedb.table.Table
+        Table that was written.
     """
     require_source(index)
     pa = _check.extra("pyarrow", "to_lance", EXTRA)

@@ -11,7 +11,15 @@ from rankbits.index.interop.blocks import Path, Source, blocks, index_of, note_o
 
 
 def to_npz(index: Source, path: Path) -> None:
-    """Write ids and packed codes as a .npz file; a file of that name is replaced at the end."""
+    """Write ids and packed codes as a .npz file; a file of that name is replaced at the end.
+
+    Parameters
+    ----------
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write. Its name is used as it is, so no ending is added to it.
+    """
     require_source(index)
     ids = index.ids
     packed = (packed for _, packed in blocks(index))

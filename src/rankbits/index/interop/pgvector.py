@@ -45,6 +45,15 @@ def to_pgvector_copy(index: Source, path: Path, *, binary: bool = False) -> None
 
     With `binary`, the format is that of COPY ... WITH (FORMAT binary); it is smaller, and a
     truncated file is noticed.
+
+    Parameters
+    ----------
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write. A file of that name is replaced at the end.
+    binary : bool, default=False
+        Whether to write the binary format of COPY; the default is its text format.
     """
     require_source(index)
     with write_atomically(path) as file:
@@ -57,7 +66,20 @@ def from_pgvector_copy(
 ) -> HammingIndex:
     """A HammingIndex of a file that COPY wrote from the columns id and code, text or binary.
 
-    `n_bits` is needed only where the file has no codes.
+    Parameters
+    ----------
+    path : str or path-like
+        File to read. Whether it is text or binary is recognized from its first bytes.
+    kind : str, default="auto"
+        Kind of the new index: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Number of bits in a code. It is needed only where the file has no codes; None takes the
+        length of the codes in the file.
+
+    Returns
+    -------
+    index : HammingIndex
+        New index in memory with the ids and codes of the file.
     """
     name = require_file(path, "a file of COPY")
     with open(name, "rb") as file:
@@ -74,7 +96,22 @@ def from_pgvector_copy(
 def to_pgvector_sql(
     index: Source, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
 ) -> None:
-    """Write ids and codes as a file of INSERT statements; COPY is several times faster."""
+    """Write ids and codes as a file of INSERT statements; COPY is several times faster.
+
+    Parameters
+    ----------
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write. A file of that name is replaced at the end.
+    table : str or tuple of (str, str)
+        Name of the table that the statements fill, or the pair (schema, name). A dot in a string
+        is part of the name.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+    """
     require_source(index)
     start = f"INSERT INTO {_quoted(table)} ({_columns(id_column, code_column)}) VALUES\n"
     with write_atomically(path) as file:
@@ -95,8 +132,30 @@ def pgvector_schema(
     id_column: str = "id",
     code_column: str = "code",
 ) -> str:
-    """The SQL that makes the extension, the table, and unless None pgvector's index on it.
+    """The SQL that creates the extension, the table and, unless None, pgvector's index on it.
 
+    Parameters
+    ----------
+    table : str or tuple of (str, str)
+        Name of the table to create, or the pair (schema, name). A dot in a string is part
+        of the name.
+    n_bits : int
+        Number of bits in a code, from 1 to 4096: the n of the column's type bit(n).
+    index : "hnsw" or None, default="hnsw"
+        Kind of pgvector's index on the codes. None creates the table without an index, and
+        queries then compare every row.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+
+    Returns
+    -------
+    sql : str
+        Two or three statements, one on each line.
+
+    Examples
+    --------
     >>> print(pgvector_schema("codes", 64))
     CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE "codes" ("id" bigint PRIMARY KEY, "code" bit(64) NOT NULL);
@@ -124,10 +183,31 @@ def pgvector_query(
 ) -> str:
     """The SQL that finds the k nearest of a code in order of (distance, id), as rankbits does.
 
-    It takes one parameter, an entry of `pgvector_bits`. `placeholder` is "%s" for psycopg and "$1"
-    for drivers that number parameters. With an hnsw index on the table, PostgreSQL may answer from
-    it, which is approximate.
+    It takes one parameter, an entry of `pgvector_bits`. With an hnsw index on the table, PostgreSQL
+    may answer from it, which is approximate.
 
+    Parameters
+    ----------
+    table : str or tuple of (str, str)
+        Name of the table to search, or the pair (schema, name). A dot in a string is part
+        of the name.
+    k : int
+        Number of neighbors to return, at least 1.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+    placeholder : {"%s", "$1"}, default="%s"
+        Text that stands for the parameter: "%s" for psycopg, "$1" for drivers that number their
+        parameters.
+
+    Returns
+    -------
+    sql : str
+        One SELECT statement, whose rows have the id and the distance.
+
+    Examples
+    --------
     >>> print(pgvector_query("codes", 10))
     SELECT "id", "code" <~> %s AS distance FROM "codes" ORDER BY distance, "id" LIMIT 10
     """
@@ -146,6 +226,21 @@ def pgvector_query(
 def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
     """Codes as PostgreSQL writes bit strings, for parameters of queries.
 
+    Parameters
+    ----------
+    codes : BinaryCodes or ndarray of uint8, shape (n, ceil(n_bits / 8))
+        Codes to convert, either BinaryCodes or packed bytes.
+    n_bits : int or None, default=None
+        Number of bits in a code. It must be given with packed bytes; None takes that of
+        BinaryCodes.
+
+    Returns
+    -------
+    texts : list of str
+        One text for each code, with a digit 0 or 1 for each bit.
+
+    Examples
+    --------
     >>> pgvector_bits(BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]]))
     ['101', '001']
     """
@@ -171,8 +266,15 @@ def copy_to_postgres(
     Parameters
     ----------
     index : HammingIndex or Collection
+        Index whose ids and codes are added. Its code length must be that of the column.
     connection : psycopg.Connection
-    table : a name, or (schema, name)
+        Open connection. Nothing is committed; that is left to the caller.
+    table : str or tuple of (str, str)
+        Name of the table, or the pair (schema, name). A dot in a string is part of the name.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
     """
     require_source(index)
     _require_connection(connection, "copy_to_postgres")
@@ -201,8 +303,20 @@ def from_postgres(
     Parameters
     ----------
     connection : psycopg.Connection
-    table : a name, or (schema, name)
-    kind : kind of the new index
+        Open connection that the table is read from.
+    table : str or tuple of (str, str)
+        Name of the table, or the pair (schema, name). A dot in a string is part of the name.
+    kind : str, default="auto"
+        Kind of the new index: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+
+    Returns
+    -------
+    index : HammingIndex
+        New index in memory with the ids and codes of the table.
     """
     _require_connection(connection, "from_postgres")
     n_bits = _column_bits(connection, table, code_column)

@@ -45,6 +45,13 @@ def ball(h: TieHistogram, radius: int) -> np.ndarray:
 def empty_balls(h: TieHistogram, radius: int) -> np.ndarray:
     """Whether no item lies within the radius, one bool per query: there precision and ACG say 0.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    radius : int
+        Hamming radius, inclusive, from 0 to the code length.
+
     >>> empty_balls(TieHistogram(np.array([[[0, 0], [0, 2]]]), np.array([0, 1])), 0).tolist()
     [True]
     """
