@@ -14,7 +14,7 @@ import pytest
 from rankbits import TieHistogram, _unpacking
 from rankbits._unpacking import unpack_limit
 from rankbits.datasets import load_array, load_codes, load_columns, load_features
-from rankbits.datasets._blocks import open_rows
+from rankbits.datasets.blocks import open_rows
 from rankbits.errors import FileFormatError, InputError
 from rankbits.evaluation import load_per_query
 

@@ -11,11 +11,11 @@ from rankbits.benchmark import (
     Near,
     NestedClasses,
     PerClass,
+    ProtocolSplit,
     SameClass,
     SameSuperclass,
     SharedTags,
     Sizes,
-    Split,
     StandardParts,
     _protocols,
     protocol,
@@ -109,7 +109,7 @@ def test_protocols_are_json_and_have_different_names():
 
 
 X = np.random.default_rng(0).standard_normal((40, 3))
-SPLIT = Split(np.arange(0, 5), np.arange(5, 40), np.arange(5, 20))
+SPLIT = ProtocolSplit(np.arange(0, 5), np.arange(5, 40), np.arange(5, 20))
 
 
 def levels(relation):

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from rankbits.datasets import load_cifar_mosaics, load_images
-from rankbits.datasets._pictures import list_pictures
+from rankbits.datasets.pictures import list_pictures
 from rankbits.errors import FileFormatError, InputError
 from realdata import real
 

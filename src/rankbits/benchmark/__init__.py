@@ -12,19 +12,19 @@ from rankbits.benchmark._protocols import Protocol, protocol, protocols, registe
 from rankbits.benchmark._published import Published
 from rankbits.benchmark._relevance import Near, NestedClasses, SameClass, SameSuperclass, SharedTags
 from rankbits.benchmark._run import run
-from rankbits.benchmark._splits import PerClass, Sizes, Split, StandardParts
+from rankbits.benchmark._splits import PerClass, ProtocolSplit, Sizes, StandardParts
 
 __all__ = [
     "Near",
     "NestedClasses",
     "PerClass",
     "Protocol",
+    "ProtocolSplit",
     "Published",
     "SameClass",
     "SameSuperclass",
     "SharedTags",
     "Sizes",
-    "Split",
     "StandardParts",
     "protocol",
     "protocols",

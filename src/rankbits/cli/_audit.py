@@ -9,8 +9,8 @@ from rankbits._files import write_atomically
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, load_run, require_writable
 from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
-from rankbits.evaluation._audit import audit as audit_codes
-from rankbits.evaluation._audit_result import Audit
+from rankbits.evaluation import Audit
+from rankbits.evaluation import audit as audit_codes
 
 
 class Gain(StrEnum):

@@ -21,9 +21,7 @@ from rankbits.cli._output import note, number, print_json, print_table
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import Split, digits
 from rankbits.errors import InputError
-from rankbits.evaluation import Evaluation, evaluate
-from rankbits.evaluation._audit import audit
-from rankbits.evaluation._audit_result import Audit
+from rankbits.evaluation import Audit, Evaluation, audit, evaluate
 
 METRICS = ("AP", "AP.worst", "AP.best", "nDCG", "P@100", "P@r2")
 N_BITS = 32
@@ -112,11 +110,11 @@ def _page(
     audits: list[Audit],
     history: list[dict[str, Any]],
 ) -> str:
-    from rankbits.report import Pictures, comparison_page, samples
+    from rankbits.report import SamplePictures, comparison_page, samples
 
     shown = {name: codes[name] for name in _SHOWN}
     sides = (split.query_x, split.query_y), (split.database_x, split.database_y)
-    queries, items = (Pictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
+    queries, items = (SamplePictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
     hardest = np.argsort(scores[_LEARNED].per_query["AP"], kind="stable")[:3]
     groups = {
         "The first query of each digit": first_of_each(split.query_y),

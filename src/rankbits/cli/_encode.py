@@ -10,9 +10,9 @@ import typer
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
 from rankbits.codes.files import ENDINGS
-from rankbits.datasets._blocks import Rows, open_rows
-from rankbits.datasets._names import names_path
-from rankbits.datasets._pictures import PictureRows, list_pictures
+from rankbits.datasets.blocks import Rows, open_rows
+from rankbits.datasets.names import names_path
+from rankbits.datasets.pictures import PictureRows, list_pictures
 from rankbits.errors import InputError
 
 

@@ -56,7 +56,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
-    request = Request(metric or ["AP"], empty, exclude_self, threads)
+    request = EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
     details: dict[str, Any] = {"shards": len(histogram or database or ())}
     with input_errors_exit_1():
         parse_metrics(request.metrics)
@@ -105,7 +105,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """What to compute from the data."""
 
     metrics: list[str]
@@ -114,7 +114,7 @@ class Request:
     n_threads: int | None
 
 
-def _evaluate_run(run: Run, request: Request) -> Evaluation:
+def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
     """Add the counts of the shards; join the shards only for a metric that needs all codes."""
     metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
@@ -140,7 +140,7 @@ def _evaluate_run(run: Run, request: Request) -> Evaluation:
     return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def _evaluate_saved(paths: list[str], request: Request) -> Evaluation:
+def _evaluate_saved(paths: list[str], request: EvaluationRequest) -> Evaluation:
     if request.exclude_self:
         raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
     hist = reduce(add, [TieHistogram.load(path) for path in paths])

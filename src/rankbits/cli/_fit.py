@@ -13,7 +13,7 @@ from rankbits._json import as_json
 from rankbits.cli._inputs import GradedOption, input_errors_exit_1, named_values
 from rankbits.cli._output import is_quiet, print_json
 from rankbits.datasets import load_array, load_judgements, load_labels
-from rankbits.datasets._pictures import list_pictures
+from rankbits.datasets.pictures import list_pictures
 from rankbits.errors import InputError
 
 

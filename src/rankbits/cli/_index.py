@@ -33,7 +33,7 @@ _KINDS = "; ".join(f"{name} {engines.get(name).summary}" for name in engines.nam
 _INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
 
 
-class Ties(StrEnum):
+class TieChoice(StrEnum):
     """Which items to return of those that are as far as the k-th."""
 
     id = "id"
@@ -138,8 +138,8 @@ def search(
         typer.Option("--radius", min=0, help="Instead of -k: all items within this distance."),
     ] = None,
     ties: Annotated[
-        Ties, typer.Option("--ties", help="Items as far as the k-th: lowest ids only, or all.")
-    ] = Ties.id,
+        TieChoice, typer.Option("--ties", help="Items as far as the k-th: lowest ids only, or all.")
+    ] = TieChoice.id,
     allowed: Annotated[
         str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
     ] = None,
@@ -164,7 +164,7 @@ def search(
     ] = None,
 ) -> None:
     """Print the items of INDEX that are nearest to each query, in order of (distance, id)."""
-    if radius is not None and (k is not None or ties is Ties.complete):
+    if radius is not None and (k is not None or ties is TieChoice.complete):
         raise typer.BadParameter(
             "--radius must come without -k and --ties: it finds everything within that distance"
         )

@@ -17,7 +17,7 @@ from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array
-from rankbits.datasets._names import load_names
+from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, Ragged, disk, inputs
 from rankbits.index.results import stacked

@@ -20,8 +20,8 @@ import numpy as np
 from rankbits._files import READ_ERRORS, sync_folder, write_atomically
 from rankbits.codes import BinaryCodes, npy
 from rankbits.codes.note import Note
-from rankbits.datasets._blocks import Rows
-from rankbits.datasets._names import names_path, write_names
+from rankbits.datasets.blocks import Rows
+from rankbits.datasets.names import names_path, write_names
 from rankbits.errors import InputError
 
 _N_BLOCKS = 4  # blocks of the method at a time, so that rows are grouped as in one call

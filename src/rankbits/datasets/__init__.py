@@ -19,7 +19,7 @@ from rankbits.datasets._labels import load_judgements, load_labels
 from rankbits.datasets._mosaics import load_cifar_mosaics
 from rankbits.datasets._nuswide import TaggedImages, load_nuswide
 from rankbits.datasets._parquet import load_columns
-from rankbits.datasets._pictures import Pictures, load_images
+from rankbits.datasets.pictures import Pictures, load_images
 
 __all__ = [
     "Labelled",

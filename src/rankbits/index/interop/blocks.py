@@ -23,7 +23,7 @@ EXTRA = "interop"
 Path = str | os.PathLike[str]
 
 
-class Source(Protocol):
+class CodeSource(Protocol):
     """An index that is exported: its ids, its codes and what is known about them."""
 
     @property
@@ -58,12 +58,12 @@ def require_source(index: Any) -> None:
     )
 
 
-def note_of(index: Source) -> Note:
+def note_of(index: CodeSource) -> Note:
     """What is known about the codes of an index, for a file that has room for it."""
     return Note(index.n_bits, index.model)
 
 
-def blocks(index: Source, size: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def blocks(index: CodeSource, size: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ids and packed codes in ascending order of id."""
     ids, size = index.ids, size or BLOCK
     for start in range(0, len(ids), size):

@@ -19,8 +19,8 @@ from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     BLOCK,
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
     gather,
     require_source,
@@ -29,7 +29,7 @@ from rankbits.index.interop.blocks import (
 _READABLE = "IndexBinaryFlat, IDMap, IDMap2, IVF, HNSW or MultiHash"
 
 
-def to_faiss(index: Source, *, pad: bool = False) -> Any:
+def to_faiss(index: CodeSource, *, pad: bool = False) -> Any:
     """A flat binary index of faiss with the same codes and ids.
 
     Returns an IndexBinaryFlat if the ids are 0 .. n - 1, else an IndexBinaryIDMap2 over one.

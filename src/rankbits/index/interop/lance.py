@@ -19,8 +19,8 @@ from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     BLOCK,
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
     gather,
     note_of,
@@ -29,7 +29,7 @@ from rankbits.index.interop.blocks import (
 
 
 def to_lance(
-    index: Source,
+    index: CodeSource,
     uri: Path,
     table: str,
     *,

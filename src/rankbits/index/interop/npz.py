@@ -7,10 +7,17 @@ The file holds `codes` (uint8, packed), `ids` (int64), `n_bits` and, if it is kn
 from rankbits._files import require_file, write_atomically
 from rankbits.codes import npz
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.interop.blocks import Path, Source, blocks, index_of, note_of, require_source
+from rankbits.index.interop.blocks import (
+    CodeSource,
+    Path,
+    blocks,
+    index_of,
+    note_of,
+    require_source,
+)
 
 
-def to_npz(index: Source, path: Path) -> None:
+def to_npz(index: CodeSource, path: Path) -> None:
     """Write ids and packed codes as a .npz file; a file of that name is replaced at the end.
 
     Parameters

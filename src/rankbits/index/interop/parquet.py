@@ -10,8 +10,8 @@ from rankbits.codes.arrow import Columns
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
     index_of,
     note_of,
@@ -20,7 +20,7 @@ from rankbits.index.interop.blocks import (
 
 
 def to_parquet(
-    index: Source,
+    index: CodeSource,
     path: Path,
     *,
     id_column: str = "id",

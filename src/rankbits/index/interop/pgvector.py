@@ -16,8 +16,8 @@ from rankbits.index import inputs
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
     gather,
     require_source,
@@ -40,7 +40,7 @@ _FILE_CHUNK = 1 << 20  # bytes
 # Files
 
 
-def to_pgvector_copy(index: Source, path: Path, *, binary: bool = False) -> None:
+def to_pgvector_copy(index: CodeSource, path: Path, *, binary: bool = False) -> None:
     r"""Write ids and codes as a file for `\copy table (id, code) from 'file'`.
 
     With `binary`, the format is that of COPY ... WITH (FORMAT binary); it is smaller, and a
@@ -94,7 +94,7 @@ def from_pgvector_copy(
 
 
 def to_pgvector_sql(
-    index: Source, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
+    index: CodeSource, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
 ) -> None:
     """Write ids and codes as a file of INSERT statements; COPY is several times faster.
 
@@ -254,7 +254,7 @@ def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
 
 
 def copy_to_postgres(
-    index: Source,
+    index: CodeSource,
     connection: Any,
     table: Name,
     *,

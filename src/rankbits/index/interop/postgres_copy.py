@@ -16,7 +16,7 @@ from rankbits.codes import BinaryCodes
 from rankbits.codes.note import Note
 from rankbits.codes.stored import Block
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index.interop.blocks import BLOCK, Source, blocks
+from rankbits.index.interop.blocks import BLOCK, CodeSource, blocks
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = SIGNATURE + struct.pack(">ii", 0, 0)  # no flags, no extension
@@ -30,14 +30,14 @@ def bit_texts(codes: BinaryCodes) -> list[bytes]:
     return list(digits.view(f"S{codes.n_bits}").ravel().tolist())
 
 
-def text_chunks(index: Source) -> Iterator[bytes]:
+def text_chunks(index: CodeSource) -> Iterator[bytes]:
     """An index as COPY text."""
     for ids, packed in blocks(index):
         texts = bit_texts(BinaryCodes(packed, index.n_bits))
         yield b"".join(b"%d\t%b\n" % row for row in zip(ids.tolist(), texts, strict=True))
 
 
-def binary_chunks(index: Source) -> Iterator[bytes]:
+def binary_chunks(index: CodeSource) -> Iterator[bytes]:
     """An index as COPY binary."""
     yield _HEADER
     layout = _layout(8, -(-index.n_bits // 8))

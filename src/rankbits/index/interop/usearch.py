@@ -19,15 +19,15 @@ from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     BLOCK,
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
     gather,
     require_source,
 )
 
 
-def to_usearch(index: Source, *, n_threads: int | None = None, **options: int) -> Any:
+def to_usearch(index: CodeSource, *, n_threads: int | None = None, **options: int) -> Any:
     """A usearch.index.Index over bits, metric Hamming, with the same codes and ids.
 
     Parameters
