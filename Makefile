@@ -1,5 +1,6 @@
 # make demo    install, then learn, evaluate and audit codes of embedded data; the page is out/demo/index.html
 # make test    install, then every check of a commit: lint, types, layers, tests
+# make docs    the site, in site/, with an API reference and tables generated from the code
 # make bench   speed against what people use today, in one run
 # make soak    everything that attacks it: sanitizers, fuzz, kills, failing storage, power loss, hostile folders; under an hour
 PYTHON ?= python3
@@ -10,7 +11,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint pytest bench sanitize threads kill soak fuzz docs format clean
+.PHONY: demo test lint pytest bench sanitize threads kill soak fuzz docs docs-tables format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -21,8 +22,8 @@ pytest: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2
 
 lint: $(INSTALLED)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -59,12 +60,16 @@ soak: $(INSTALLED) $(VENV)-sanitize/.installed $(VENV)-thread/.installed
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/fuzz/fuzz_loaders.py --seconds 120 --seed $$(date +%s)
 
-docs: $(INSTALLED)
+docs: $(INSTALLED) docs-tables
 	$(BIN)/mkdocs build --strict
 
-format: $(INSTALLED)
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+# The parts of the documentation that follow from the code: the reference, the commands, the tables.
+docs-tables: $(INSTALLED)
+	PYTHONPATH=tools $(BIN)/python -m docs_generator
+
+format: $(INSTALLED) docs-tables
+	$(BIN)/ruff format src tests benchmarks tools
+	$(BIN)/ruff check --fix src tests benchmarks tools
 
 # Python files are used where they lie; only a change to the native code or to the packaging installs again.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)

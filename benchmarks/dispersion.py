@@ -20,6 +20,7 @@ import numpy as np
 
 from rankbits import BinaryCodes, datasets, evaluate, methods, metrics, report
 from rankbits.benchmark import Protocol, SameClass, StandardParts, protocol
+from rankbits.methods import PosteriorCache
 
 PROTOCOLS = ["mlgap-cifar10", "mlgap-cifar100"]
 METHODS = ("lsh", "dsh", "dsh-dispersed")
@@ -109,11 +110,13 @@ def curve(folder: str | None, n_seeds: int, bits: int, out: Path) -> None:
     chosen = protocol("cifar10-s1")
     data, split = data_of(chosen, folder), StandardParts() if folder is None else chosen.split
     points: dict[tuple[str, float], list[Scores]] = {}
-    for seed in range(n_seeds):  # outermost: the fits of a seed share their posterior
+    for seed in range(n_seeds):
+        cache = PosteriorCache()  # the fits of a seed share their class posterior
         task = SameClass().task(data, split.draw(data, seed))
         for kind, weight in [("none", 0.0), *((k, w) for k in WEIGHTS for w in WEIGHTS[k])]:
             kinds = {} if kind == "none" else {"dispersion": weight, "dispersion_kind": kind}
-            hasher = methods.get("talr-ap", n_bits=bits, random_state=seed, n_threads=1, **kinds)
+            common = {"n_bits": bits, "random_state": seed, "n_threads": 1}
+            hasher = methods.get("talr-ap", posterior_cache=cache, **common, **kinds)
             scores, _ = measured(hasher.fit(task.training_x, task.training_y), task)
             points.setdefault((kind, weight), []).append(scores)
             print(f"seed {seed}, {kind} {weight:g}: {scores}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
 """Seconds that each method takes to fit under a protocol: wall and processor time, nothing shared.
 
-A class posterior that several fits of one process would share is learned anew for each.
+Every fit learns its own class posterior: none is given a cache.
 
     python benchmarks/fits.py DATA [--protocol cifar10-s1] [--bits 32] [--method talr-ap ...]
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rankbits import datasets, methods
 from rankbits.benchmark import protocol
-from rankbits.methods._deep import posterior
 
 
 def main() -> None:
@@ -29,7 +28,6 @@ def main() -> None:
     print(f"{rules.name}, {rows:,} rows of {features} features, {chosen.bits} bits\n")
     print("| method | seconds | processor seconds |\n|---|---|---|")
     for name in chosen.method or rules.methods:
-        posterior._KEPT.clear()
         hasher = methods.get(name, n_bits=chosen.bits, **rules.defaults.get(name, {}))
         if "random_state" in hasher.get_params():
             hasher.set_params(random_state=0)

@@ -14,9 +14,9 @@ import pytest
 from rankbits import TieHistogram, _unpacking
 from rankbits._unpacking import unpack_limit
 from rankbits.datasets import load_array, load_codes, load_columns, load_features
-from rankbits.datasets._blocks import open_rows
+from rankbits.datasets.blocks import open_rows
 from rankbits.errors import FileFormatError, InputError
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import load_per_query
 
 LIMIT = 1_000_000
 BEYOND = rf"would unpack to \d+ bytes, the limit is {LIMIT} .* set RANKBITS_UNPACK_BYTES=\d+"
@@ -85,7 +85,7 @@ def forged_npz(path, shape, data):
 @pytest.mark.parametrize("shape", [(10**12,), (2**40, 2**40), (7,)])
 def test_a_header_that_tells_of_more_than_there_is_is_refused(tmp_path, shape):
     forged_npz(tmp_path / "x.npz", shape, b"\0" * 48)
-    with pytest.raises(FileFormatError, match=r"header of 'x.npy' tells of \d+ bytes, it has 48"):
+    with pytest.raises(FileFormatError, match=r"header of 'x.npy' promises \d+ bytes, it has 48"):
         load_array(tmp_path / "x.npz")
 
 

@@ -1,4 +1,4 @@
-// Memory of one worker: aligned, zeroed, and sized so that a block of items stays in the L2 cache.
+// Memory of one worker: aligned, and sized so that a block of items stays in the L2 cache.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -18,12 +18,18 @@ template <class T>
 using Buffer = std::unique_ptr<T[], Free>;
 
 template <class T>
-Buffer<T> zeroed(size_t n) {
+Buffer<T> uninitialized(size_t n) {
     const size_t bytes = (n * sizeof(T) + 127) / 64 * 64;
     void* memory = std::aligned_alloc(64, bytes);
     if (!memory) throw std::bad_alloc();
-    std::memset(memory, 0, bytes);
     return Buffer<T>(static_cast<T*>(memory));
+}
+
+template <class T>
+Buffer<T> zeroed(size_t n) {
+    Buffer<T> memory = uninitialized<T>(n);
+    std::memset(memory.get(), 0, (n * sizeof(T) + 127) / 64 * 64);
+    return memory;
 }
 
 // Items a block: the n there are, cut evenly so that a block's layout takes most of a usual L2, 24,576 items of 64 bits; but up to

@@ -1,4 +1,4 @@
-// AP of soft ties in closed form, four ties at a time, compiled once an instruction set: include it from a file compiled for that set.
+// The ties of a query and their AP in closed form, four ties at a time, compiled once an instruction set: include it from a file compiled for that set.
 //
 // A tie adds p * [(P + 1) Q + (p - 1) R], a = N + 1: Q the mean of ψ' over [a, a + c], R = (1 - a Q)/(c - 1) = (1 - a B)/c with B the
 // mean of ψ' over [a + 1, a + c]. The first form of R has its removable pole at c = 1, the second at c = 0: each is used on its far
@@ -13,6 +13,53 @@ typedef int64_t Longs __attribute__((vector_size(32), aligned(8), may_alias));
 
 inline Doubles load(const double* p) { return *reinterpret_cast<const Doubles*>(p); }
 inline void store(double* p, Doubles x) { *reinterpret_cast<Doubles*>(p) = x; }
+
+// Sums of the lanes up to each, itself included.
+inline Doubles running_sums(Doubles x) {
+    const Doubles zero{};
+    x += __builtin_shuffle(x, zero, Longs{4, 0, 1, 2});
+    return x + __builtin_shuffle(x, zero, Longs{4, 4, 0, 1});
+}
+
+inline Doubles before(Doubles sums, double carried) { return __builtin_shuffle(sums, Doubles{}, Longs{4, 0, 1, 2}) + carried; }
+
+// Counts and gained counts of four ties from the d-th on.
+inline void sum_levels(const double* counts, size_t n_levels, const double* gains, size_t d, Doubles& c, Doubles& x) {
+    c = x = Doubles{};
+    if (n_levels == 2) {
+        const Doubles low = load(counts + 2 * d), high = load(counts + 2 * d + 4);
+        const Doubles first = __builtin_shuffle(low, high, Longs{0, 2, 4, 6}), second = __builtin_shuffle(low, high, Longs{1, 3, 5, 7});
+        c = first + second;
+        x = gains[0] * first + gains[1] * second;
+        return;
+    }
+    for (size_t lane = 0; lane < 4; ++lane)
+        for (size_t v = 0; v < n_levels; ++v) {
+            c[lane] += counts[(d + lane) * n_levels + v];
+            x[lane] += gains[v] * counts[(d + lane) * n_levels + v];
+        }
+}
+
+// Four ties at a time: sums over ties wait for each other only from one four to the next.
+void gather(const double* counts, size_t n_levels, const double* gains, const Ties& ties) {
+    double N = 0, X = 0;
+    for (size_t d = 0; d < ties.n; d += 4) {
+        Doubles c, x;
+        sum_levels(counts, n_levels, gains, d, c, x);
+        if (d + 4 > ties.n) {
+            const Longs is_tie = Longs{0, 1, 2, 3} < int64_t(ties.n - d);
+            c = is_tie ? c : Doubles{}, x = is_tie ? x : Doubles{};
+        }
+        const Doubles sums = running_sums(c), gained = running_sums(x), N_before = before(sums, N);
+        store(ties.c + d, c);
+        store(ties.x + d, x);
+        store(ties.N + d, N_before);
+        store(ties.X + d, before(gained, X));
+        store(ties.a + d, N_before + 1.0);
+        N += sums[3], X += gained[3];
+    }
+    ties.a[ties.n] = N + 1;
+}
 
 // ln(w) for w >= 1: w = 2^e * m with m in [1, 2), then ln m = 2 atanh(y), y = (m - √2)/(m + √2), and ln √2 back.
 inline Doubles log_of(Doubles w) {

@@ -31,6 +31,9 @@ void load_code(const uint8_t* planes, size_t row, size_t width, uint64_t* words)
 
 size_t bits_for(size_t most) { return std::max<size_t>(1, static_cast<size_t>(std::bit_width(most))); }
 
+// Starts of buckets are shared to save memory; with copies speed is what counts.
+bool shares_starts(size_t n, size_t n_bits, bool copies) { return !copies && Starts::are_worth_sharing(n, n_bits); }
+
 size_t left_out_bytes(const Cut& cut, bool copies) { return copies ? 0 : cut.n_bits / 8; }
 
 size_t copy_bytes(size_t n, size_t width, size_t left_out) {
@@ -40,7 +43,7 @@ size_t copy_bytes(size_t n, size_t width, size_t left_out) {
 }
 
 size_t tables_bytes(size_t n, size_t width, const Cut& cut, bool copies) {
-    const size_t n_copies = copies ? cut.n_tables : 1, starts = Starts::bytes_for(n, cut.n_bits);
+    const size_t n_copies = copies ? cut.n_tables : 1, starts = Starts::bytes_for(cut.n_bits, shares_starts(n, cut.n_bits, copies));
     return cut.n_tables * starts + n_copies * copy_bytes(n, width, left_out_bytes(cut, copies)) +
            (cut.n_tables - n_copies) * PackedNumbers::bytes_for(n, bits_for(n));
 }
@@ -54,7 +57,7 @@ bool fill(MihTable& table, size_t n, BucketOf bucket_of, Stopped stopped, Put pu
         ++next[bucket_of(i) + 1];
     }
     for (size_t bucket = 1; bucket < next.size(); ++bucket) next[bucket] += next[bucket - 1];
-    table.starts.set(next.data(), n, table.n_bits);
+    table.starts.set(next.data(), table.n_bits, table.shares_starts);
     for (size_t i = 0; i < n; ++i) {
         if (i % ITEMS_A_LOOK == 0 && stopped()) return false;
         put(i, next[bucket_of(i)]++);
@@ -140,6 +143,7 @@ std::optional<Mih> Mih::build(const uint8_t* planes, size_t n, size_t width, boo
         tables[j].n_bits = tables[j].n_low = (j + 1) * n_cut / cut.n_tables - tables[j].begin;
     }
     tables[0].n_low -= 8 * left_out;
+    for (MihTable& table : tables) table.shares_starts = shares_starts(n, cut.n_bits, copies);
     // Work from begin on, part after part by whichever worker is free; do_part(i, stopped) and the whole are false if stopped.
     const auto share = [&workers](size_t begin, size_t end, auto do_part) {
         std::atomic<size_t> next{begin};

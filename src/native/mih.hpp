@@ -48,6 +48,7 @@ struct Copy {
 struct MihTable {
     size_t begin, n_bits;  // the substring
     size_t n_low;          // the bits of a bucket's number below those of the bytes that its copy leaves out
+    bool shares_starts;
     Starts starts;         // of the buckets
     Copy copy;             // empty without copies, but for the first table
     PackedNumbers places;  // in the first table's copy, by bucket; empty with copies, and in the first table

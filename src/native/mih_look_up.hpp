@@ -29,7 +29,7 @@ struct Candidate {
     uint32_t place, mask;  // the bucket it came from is that of the query, but for the bits of the mask
 };
 
-// One query. Memory is asked for a batch ahead: the starts of many buckets, then the first items of these, then the codes of items.
+// One query. Memory is asked for ahead of its use: the starts of a batch of buckets, their first items, the codes of a batch of items.
 template <size_t W>
 class Search {
 public:
@@ -59,7 +59,8 @@ private:
         return true;
     }
 
-    static constexpr size_t BATCH = 64, WAITING = 256;
+    static constexpr size_t BATCH = 16, LINES_ASKED = 6;  // buckets, and lines of each, on their way from memory
+    static constexpr size_t WAITING = 256;
     static constexpr uint64_t COST_A_LOOK = 1 << 15;  // between two looks at whether to go on
 
     // All buckets of a table at one radius; false if given up.
@@ -89,10 +90,8 @@ private:
         const bool is_run = !table.copy.codes.empty();
         Bucket buckets[BATCH];
         for (size_t i = 0; i < n; ++i) {
-            const Bucket bucket = buckets[i] = table.starts[centre ^ masks_[i]];
-            if (bucket.begin == bucket.end) continue;
-            __builtin_prefetch(is_run ? copy_->address(bucket.begin) : table.places.address(bucket.begin));
-            if (!is_run) __builtin_prefetch(table.places.address(bucket.end));
+            buckets[i] = table.starts[centre ^ masks_[i]];
+            ask_for(table, is_run, buckets[i]);
         }
         for (size_t i = 0; i < n; ++i) {
             cost_ += PROBE_COST + (buckets[i].end - buckets[i].begin);
@@ -107,6 +106,14 @@ private:
             if (is_stopped_()) return false;
         }
         return true;
+    }
+
+    // The first lines of a bucket; of a long one, the processor itself notices that the others will be needed.
+    void ask_for(const MihTable& table, bool is_run, const Bucket& bucket) const {
+        const uint8_t* first = is_run ? copy_->address(bucket.begin) + copy_->left_out : table.places.address(bucket.begin);
+        const uint8_t* end = is_run ? copy_->address(bucket.end) + copy_->left_out : table.places.address(bucket.end) + 1;
+        end = std::min(end, first + LINES_ASKED * 64);
+        for (const uint8_t* line = first; line < end; line += 64) __builtin_prefetch(line);
     }
 
     void compare_run(const Bucket& bucket, uint32_t mask) {

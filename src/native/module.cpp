@@ -4,8 +4,6 @@
 #include "checks.hpp"
 #include "count.hpp"
 #include "dispatch.hpp"
-#include "relax.hpp"
-#include "soft.hpp"
 
 namespace {
 
@@ -29,99 +27,6 @@ void count_checked_levels(Matrix queries, Matrix items, In<T, nb::ndim<2>> level
     run(n_threads, [&](Workers& workers) {
         return count_levels(codes_of(queries), codes_of(items), levels.data(), sizeof(T) == 2, counts_of(counts), workers);
     });
-}
-
-template <class T>
-Pairs<T> pairs_of(const In<T, nb::ndim<2>>& queries, const In<T, nb::ndim<2>>& items, size_t n_bins, double delta, bool is_square) {
-    require(queries.shape(1) >= 1, "queries must have at least one bit");
-    require_shape("items", items, {is_square ? queries.shape(0) : items.shape(0), queries.shape(1)});
-    require(n_bins >= 1 && n_bins <= 4096, "n_bins must be from 1 to 4096, got " + std::to_string(n_bins));
-    return {queries.data(), items.data(), nullptr, nullptr, queries.shape(0), items.shape(0), queries.shape(1), 1, n_bins, delta, is_square};
-}
-
-// The pairs with their levels and the item that each query leaves out, over soft counts of the given shape.
-template <class T, class SoftCounts>
-Pairs<T> pairs_of(const In<T, nb::ndim<2>>& queries, const In<T, nb::ndim<2>>& items, const Matrix& levels, const In<int64_t, nb::ndim<1>>& own,
-                  const SoftCounts& counts, size_t n_bins, double delta, bool is_square) {
-    Pairs<T> pairs = pairs_of<T>(queries, items, n_bins, delta, is_square);
-    require_shape("counts", counts, {pairs.n_queries, n_bins + 1, counts.shape(2)});
-    require(counts.shape(2) >= 1 && counts.shape(2) <= 256, "counts must have 1 to 256 levels, got " + std::to_string(counts.shape(2)));
-    require_levels(levels, pairs.n_queries, pairs.n_items, counts.shape(2));
-    if (own.size()) require_shape("own", own, {pairs.n_queries});
-    pairs.levels = levels.data();
-    pairs.own = own.size() ? own.data() : nullptr;
-    pairs.n_levels = counts.shape(2);
-    return pairs;
-}
-
-template <class T>
-SoftRows<T> rows_of(const In<T, nb::ndim<3>>& counts, const In<int64_t, nb::ndim<2>>& level_counts, Out<T, nb::ndim<1>>& values,
-                    Out<T, nb::ndim<3>>& grads) {
-    require_shape("level_counts", level_counts, {counts.shape(0), counts.shape(2)});
-    require_shape("values", values, {counts.shape(0)});
-    if (grads.size()) require_shape("grads", grads, {counts.shape(0), counts.shape(1), counts.shape(2)});
-    return {counts.data(), level_counts.data(), counts.shape(0), counts.shape(1), counts.shape(2), values.data(), grads.size() ? grads.data() : nullptr};
-}
-
-// The soft histogram and the objectives in one precision. Arrays of size 0 stand for what is not there.
-template <class T>
-void define_objectives(nb::module_& m) {
-    using Codes2 = In<T, nb::ndim<2>>;
-    using Own = In<int64_t, nb::ndim<1>>;
-    m.def("count_soft",
-          [](Codes2 queries, Codes2 items, Matrix levels, Own own, size_t n_bins, double delta, bool is_square, Out<T, nb::ndim<3>> counts,
-             Out<int64_t, nb::ndim<2>> level_counts, Out<uint8_t, nb::ndim<1>> bins, size_t n_threads) {
-              const Pairs<T> pairs = pairs_of<T>(queries, items, levels, own, counts, n_bins, delta, is_square);
-              require_shape("level_counts", level_counts, {pairs.n_queries, pairs.n_levels});
-              if (bins.size()) require_shape("bins", bins, {kept_bins(pairs)});
-              run(n_threads, [&](Workers& workers) {
-                  return count_soft(pairs, counts.data(), level_counts.data(), bins.size() ? bins.data() : nullptr, workers);
-              });
-          },
-          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("own"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"),
-          nb::arg("counts").noconvert(), nb::arg("level_counts").noconvert(), nb::arg("bins").noconvert(), nb::arg("n_threads") = 1);
-    m.def("pull_soft",
-          [](Codes2 queries, Codes2 items, Matrix levels, Own own, size_t n_bins, double delta, bool is_square, In<T, nb::ndim<3>> grad_counts,
-             In<uint8_t, nb::ndim<1>> bins, Out<T, nb::ndim<2>> grad_queries, Out<T, nb::ndim<2>> grad_items, size_t n_threads) {
-              const Pairs<T> pairs = pairs_of<T>(queries, items, levels, own, grad_counts, n_bins, delta, is_square);
-              require_shape("bins", bins, {kept_bins(pairs)});
-              require_shape("grad_queries", grad_queries, {pairs.n_queries, pairs.n_bits});
-              if (grad_items.size()) require_shape("grad_items", grad_items, {pairs.n_items, pairs.n_bits});
-              run(n_threads, [&](Workers& workers) {
-                  return pull_soft(pairs, grad_counts.data(), bins.data(), grad_queries.data(), grad_items.size() ? grad_items.data() : nullptr,
-                                   workers);
-              });
-          },
-          nb::arg("queries"), nb::arg("items"), nb::arg("levels"), nb::arg("own"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"),
-          nb::arg("grad_counts"), nb::arg("bins"), nb::arg("grad_queries").noconvert(), nb::arg("grad_items").noconvert(),
-          nb::arg("n_threads") = 1);
-    m.def("kept_bins",
-          [](Codes2 queries, Codes2 items, size_t n_bins, double delta, bool is_square) {
-              return kept_bins(pairs_of<T>(queries, items, n_bins, delta, is_square));
-          },
-          nb::arg("queries"), nb::arg("items"), nb::arg("n_bins"), nb::arg("delta"), nb::arg("is_square"));
-    m.def("relaxed_ap",
-          [](In<T, nb::ndim<3>> counts, In<int64_t, nb::ndim<2>> level_counts, int form, Out<T, nb::ndim<1>> values, Out<T, nb::ndim<3>> grads,
-             size_t n_threads) {
-              const SoftRows<T> rows = rows_of<T>(counts, level_counts, values, grads);
-              require(form >= 0 && form <= 3, "form must be from 0 to 3, got " + std::to_string(form));
-              require(rows.n_levels == 2, "counts must have 2 levels, got " + std::to_string(rows.n_levels));
-              run(n_threads, [&](Workers& workers) { return relaxed_ap(rows, Form(form), workers); });
-          },
-          nb::arg("counts"), nb::arg("level_counts"), nb::arg("form"), nb::arg("values").noconvert(), nb::arg("grads").noconvert(),
-          nb::arg("n_threads") = 1);
-    m.def("relaxed_ndcg",
-          [](In<T, nb::ndim<3>> counts, In<int64_t, nb::ndim<2>> level_counts, int form, In<double, nb::ndim<1>> gains,
-             In<double, nb::ndim<1>> discount_sums, Out<T, nb::ndim<1>> values, Out<T, nb::ndim<3>> grads, size_t n_threads) {
-              const SoftRows<T> rows = rows_of<T>(counts, level_counts, values, grads);
-              require(form >= 0 && form <= 3, "form must be from 0 to 3, got " + std::to_string(form));
-              require_shape("gains", gains, {rows.n_levels});
-              require(discount_sums.size() >= 2, "discount_sums must have at least 2 values, got " + std::to_string(discount_sums.size()));
-              const DiscountSums sums{discount_sums.data(), discount_sums.size()};
-              run(n_threads, [&](Workers& workers) { return relaxed_ndcg(rows, Form(form), gains.data(), sums, workers); });
-          },
-          nb::arg("counts"), nb::arg("level_counts"), nb::arg("form"), nb::arg("gains"), nb::arg("discount_sums"), nb::arg("values").noconvert(),
-          nb::arg("grads").noconvert(), nb::arg("n_threads") = 1);
 }
 
 }  // namespace
@@ -190,13 +95,6 @@ NB_MODULE(_kernels, m) {
           },
           nb::arg("queries"), nb::arg("items"), nb::arg("out").noconvert(), nb::arg("n_threads") = 1);
 
-    define_objectives<float>(m);
-    define_objectives<double>(m);
+    define_objectives(m);
     define_search(m);
-    m.def("polygammas", [](In<double, nb::ndim<1>> x, Out<double, nb::ndim<2>> out) {
-        require_shape("out", out, {5, std::max(x.size() + 3, out.shape(1))});
-        std::vector<double> points(x.size() + 3, 1.0);  // the kernel reads up to three points further
-        std::copy_n(x.data(), x.size(), points.begin());
-        soft_kernels().polygammas(points.data(), x.size(), out.shape(1), out.data());
-    }, nb::arg("x"), nb::arg("out").noconvert());
 }

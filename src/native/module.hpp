@@ -2,6 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,5 +32,6 @@ void run(size_t n_threads, Work work) {
     if (!finished) throw nb::python_error();
 }
 
+void define_objectives(nb::module_& m);
 void define_search(nb::module_& m);  // which calls the next
 void define_rescore(nb::module_& m);

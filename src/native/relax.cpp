@@ -110,23 +110,13 @@ private:
     Buffer<double> memory_;
 };
 
-template <class T>
-void gather(const T* counts, size_t n_levels, const double* gains, Row& row) {
-    const Ties& ties = row.ties;
-    double N = 0, X = 0;
-    row.first = ties.n, row.end = 0;
-    for (size_t d = 0; d < ties.n; ++d) {
-        double c = 0, x = 0;
-        for (size_t v = 0; v < n_levels; ++v) {
-            c += double(counts[d * n_levels + v]);
-            x += gains[v] * double(counts[d * n_levels + v]);
-        }
-        ties.c[d] = c, ties.x[d] = x, ties.N[d] = N, ties.X[d] = X, ties.a[d] = N + 1;
-        N += c, X += x;
-        if (c > 0) row.first = std::min(row.first, d ? d - 1 : 0), row.end = std::min(d + 2, ties.n);
-    }
-    ties.a[ties.n] = N + 1;
-    row.first = std::min(row.first, row.end);  // no count is above 0: no ties
+void bound(Row& row) {
+    const double* c = row.ties.c;
+    size_t first = 0, end = row.ties.n;
+    while (first < end && !(c[first] > 0)) ++first;
+    while (end > first && !(c[end - 1] > 0)) --end;
+    row.end = end > first ? std::min(end + 1, row.ties.n) : 0;
+    row.first = end > first ? first - (first > 0) : 0;
 }
 
 double total(const Row& row) {
@@ -177,19 +167,28 @@ double ideal_gain(const int64_t* level_counts, size_t n_levels, const double* ga
     return ideal;
 }
 
+constexpr size_t ROWS_A_TIME = 16;  // between two looks at whether to stop
+
 // Runs of(row, level counts) -> the divisor of each query, after it has filled the ties; 0 leaves the query undefined.
 template <class T, class Of>
-bool for_rows(const SoftRows<T>& rows, const double* gains, Workers& workers, Of of) {
-    const size_t size = rows.n_centres * rows.n_levels;
+bool for_rows(const SoftRows& rows, const Relaxed<T>& out, const double* gains, Workers& workers, Of of) {
+    const size_t size = out.n_centres * out.n_levels, step = ROWS_A_TIME * workers.size();
+    const SoftKernels& run = soft_kernels();
     return workers.run([&](size_t w) {
-        Row row(rows.n_centres);
-        for (size_t q = w; q < rows.n_queries && !workers.stopped(w); q += workers.size()) {
-            gather(rows.counts + q * size, rows.n_levels, gains, row);
-            const double divisor = of(row, rows.level_counts + q * rows.n_levels);
-            rows.values[q] = divisor > 0 ? T(total(row) / divisor) : std::numeric_limits<T>::quiet_NaN();
-            if (!rows.grads) continue;
-            if (divisor > 0) spread(row, rows.n_levels, gains, 1 / divisor, rows.grads + q * size);
-            else std::fill_n(rows.grads + q * size, size, T(0));
+        Row row(out.n_centres);
+        const Buffer<double> counts = zeroed<double>(size + 4 * out.n_levels);  // gather may read three ties further
+        const Buffer<int64_t> level_counts = uninitialized<int64_t>(out.n_levels);
+        for (size_t first = w * ROWS_A_TIME; first < out.n_queries && !workers.stopped(w); first += step) {
+            for (size_t q = first; q < std::min(first + ROWS_A_TIME, out.n_queries); ++q) {
+                rows.read(q, counts.get(), level_counts.get());
+                run.gather(counts.get(), out.n_levels, gains, row.ties);
+                bound(row);
+                const double divisor = of(row, level_counts.get());
+                out.values[q] = divisor > 0 ? T(total(row) / divisor) : std::numeric_limits<T>::quiet_NaN();
+                if (!out.grads) continue;
+                if (divisor > 0) spread(row, out.n_levels, gains, 1 / divisor, out.grads + q * size);
+                else std::fill_n(out.grads + q * size, size, T(0));
+            }
         }
     });
 }
@@ -197,28 +196,29 @@ bool for_rows(const SoftRows<T>& rows, const double* gains, Workers& workers, Of
 }  // namespace
 
 template <class T>
-bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers) {
+bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, Workers& workers) {
     const double relevant[2] = {0, 1};
     const SoftKernels& run = soft_kernels();
-    return for_rows(rows, relevant, workers, [&](Row& row, const int64_t* level_counts) {
+    return for_rows(rows, out, relevant, workers, [&](Row& row, const int64_t* level_counts) {
         if (level_counts[1] > 0) ap_ties(row, form, run);
         return double(level_counts[1]);
     });
 }
 
 template <class T>
-bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const DiscountSums& discount_sums, Workers& workers) {
+bool relaxed_ndcg(const SoftRows& rows, const Relaxed<T>& out, Form form, const double* gains, const DiscountSums& discount_sums,
+                  Workers& workers) {
     const Discounts discounts{discount_sums};
-    return for_rows(rows, gains, workers, [&](Row& row, const int64_t* level_counts) {
-        const double ideal = ideal_gain(level_counts, rows.n_levels, gains, discounts);
+    return for_rows(rows, out, gains, workers, [&](Row& row, const int64_t* level_counts) {
+        const double ideal = ideal_gain(level_counts, out.n_levels, gains, discounts);
         if (ideal > 0) gain_ties(row, form, discounts);
         return ideal;
     });
 }
 
-template bool relaxed_ap(const SoftRows<float>&, Form, Workers&);
-template bool relaxed_ap(const SoftRows<double>&, Form, Workers&);
-template bool relaxed_ndcg(const SoftRows<float>&, Form, const double*, const DiscountSums&, Workers&);
-template bool relaxed_ndcg(const SoftRows<double>&, Form, const double*, const DiscountSums&, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<float>&, Form, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<double>&, Form, Workers&);
+template bool relaxed_ndcg(const SoftRows&, const Relaxed<float>&, Form, const double*, const DiscountSums&, Workers&);
+template bool relaxed_ndcg(const SoftRows&, const Relaxed<double>&, Form, const double*, const DiscountSums&, Workers&);
 
 }  // namespace rankbits

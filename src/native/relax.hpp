@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "soft_histogram.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
@@ -13,17 +14,16 @@ enum class Form { exact, simplified, cvpr, arxiv };
 // (c - 1) / ((c - 1)^2 + GUARD^2).
 constexpr double GUARD = 0.1;
 
+// The values of the queries, one a row of soft counts, and their gradients.
 template <class T>
-struct SoftRows {
-    const T* counts;              // (n_queries, n_centres, n_levels)
-    const int64_t* level_counts;  // (n_queries, n_levels)
+struct Relaxed {
     size_t n_queries, n_centres, n_levels;
     T* values;  // one a query, NaN where nothing is relevant
-    T* grads;   // of the value by the counts, zero where it is NaN; or null
+    T* grads;   // of the value by the counts (n_queries, n_centres, n_levels), zero where it is NaN; or null
 };
 
 template <class T>
-bool relaxed_ap(const SoftRows<T>& rows, Form form, Workers& workers);  // two levels
+bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, Workers& workers);  // two levels; false if stopped
 
 // sums[r] = the first r discounts together, r < n: up to the longest list.
 struct DiscountSums {
@@ -33,6 +33,7 @@ struct DiscountSums {
 
 // gains of the levels, gains[0] = 0.
 template <class T>
-bool relaxed_ndcg(const SoftRows<T>& rows, Form form, const double* gains, const DiscountSums& discount_sums, Workers& workers);
+bool relaxed_ndcg(const SoftRows& rows, const Relaxed<T>& out, Form form, const double* gains, const DiscountSums& discount_sums,
+                  Workers& workers);
 
 }  // namespace rankbits

@@ -1,12 +1,10 @@
-// The soft tie histogram of relaxed codes, its gradient, and the relaxed metrics that read it.
+// The loop nests of the soft tie histogram of relaxed codes, of its gradient, and of the relaxed metrics that read it.
 //
 // Notation: s the inner product of two codes, z = offset - scale * s their distance in bins, k = floor(z) its lower bin, t = z - k.
 // A pair adds 1 - t to bin k and t to bin k + 1, so the gradient of its distance is the step of the gradient from bin k to k + 1.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-
-#include "workers.hpp"
 
 namespace rankbits {
 
@@ -16,18 +14,40 @@ constexpr int FRACTION_BITS = 24;     // a pair adds 2^44 + t * 2^24 to one 64-b
 constexpr int COUNT_SHIFT = 44;       // in integers, so that the sum does not depend on the order
 constexpr size_t MAX_ITEMS = size_t{1} << 20;
 
-// A tile of pairs of `rows` queries and `cols` items. With hist_b (or slopes_b) each pair also counts for its item as the query.
+// Levels of pairs, in whatever integers the caller has them. A level above the last one, or below 0, counts as the last.
+enum class LevelType { u8, i8, i16, i32, i64 };
+
+struct LevelMatrix {
+    const void* data;
+    LevelType type;
+};
+
+// Runs body(pointer to the first level) with the pointer's own type.
+template <class Body>
+auto with_levels(const LevelMatrix& levels, Body body) {
+    switch (levels.type) {
+        case LevelType::u8: return body(static_cast<const uint8_t*>(levels.data));
+        case LevelType::i8: return body(static_cast<const int8_t*>(levels.data));
+        case LevelType::i16: return body(static_cast<const int16_t*>(levels.data));
+        case LevelType::i32: return body(static_cast<const int32_t*>(levels.data));
+        default: return body(static_cast<const int64_t*>(levels.data));
+    }
+}
+
+// A tile of pairs of `rows` queries and `cols` items. With a second histogram (or slopes_b) each pair also counts for its item as the
+// query.
 struct Tile {
     size_t rows, cols;
-    bool is_diagonal;           // of a square problem: the pairs below the diagonal are those above it, the diagonal never counts
-    const float* a;             // codes of the rows, `width` floats apart, zeroed up to six rows
-    const float* b;             // codes of the columns, the same way, zeroed up to PANEL rows
-    const float* panels;        // codes of the columns again: [column / 16][bit][16]
-    size_t width;               // floats a code, a multiple of 16, zeroed behind the bits
-    const uint8_t* levels_ab;   // level of column j for row i at [i * ld + j]
-    const uint8_t* levels_ba;   // level of row i for column j at [j * ld + i], or null
+    bool is_diagonal;     // of a square problem: the pairs below the diagonal are those above it, the diagonal never counts
+    const float* a;       // codes of the rows, `width` floats apart, zeroed up to six rows
+    const float* b;       // codes of the columns, the same way, zeroed up to PANEL rows
+    const float* panels;  // codes of the columns again: [column / 16][bit][16]
+    size_t width;         // floats a code, a multiple of 16, zeroed behind the bits
+    LevelMatrix levels;
+    size_t first_ab;      // level of column j for row i at [first_ab + i * ld + j]
+    size_t first_ba;      // level of row i for column j at [first_ba + j * ld + i], in a square problem
     size_t ld;
-    const int32_t* own;         // a column to leave out of each row, -1 for none; or null
+    const int32_t* own;   // a column to leave out of each row, -1 for none; or null
 };
 
 struct Bins {
@@ -47,14 +67,25 @@ struct Ties {
     size_t n, stride;
 };
 
+// Which cell of its histogram a pair was added to, bin * n_levels + level: of the row's [i * TILE + j] and, TILE * TILE further, of the
+// column's. This is all that the way back needs of a pair.
+using Cell = uint16_t;
+
 struct SoftKernels {
-    // Adds the tile to the packed cells hist[row][bin][level] and leaves each pair's bin in bins[i * TILE + j] unless null.
-    void (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, uint8_t* bins);
-    // Adds the gradient of the tile to grad_a and grad_b (null for not wanted), `width` floats a row, for a unit scale of the distance.
-    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const uint8_t* bins, float* grad_a,
+    // Adds the tile to the packed cells hist[row][bin][level] and leaves each pair's cells. False if a level is below 0.
+    bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells);
+    // One row of packed cells to its soft counts (n_bins + 1, n_levels) and the hard count of each level; counts may be touched up to
+    // three further.
+    void (*unpack)(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts);
+    // slopes[c] = by * (grads[c + n_levels] - grads[c]): the steps of a gradient from each bin to the next.
+    void (*steps)(const float* grads, const Bins& shape, float by, float* slopes);
+    // Adds the gradient of the tile to grad_a and grad_b (null for not needed), `width` floats a row, for a unit scale of the distance.
+    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
                  float* grad_b);
     // ψ, ψ', ψ'', ψ''' and ψ'''' at n ascending points x >= 1, in rows of `stride` doubles; both may be touched up to n + 3.
     void (*polygammas)(const double* x, size_t n, size_t stride, double* out);
+    // Fills c, x, N, X and a from soft counts, which may be read up to three ties further; x is the sum of a tie's counts times their gains.
+    void (*gather)(const double* counts, size_t n_levels, const double* gains, const Ties& ties);
     void (*exact_ap)(const Ties& ties, size_t first, size_t end);  // in the closed form of docs/math.md
 };
 
@@ -65,25 +96,15 @@ const SoftKernels& soft_kernels();       // of the dispatch level in use
 template <class T>
 struct Pairs {
     const T* queries;
-    const T* items;         // equal to queries in a square problem
-    const uint8_t* levels;  // (n_queries, n_items) positions of levels
-    const int64_t* own;     // item to leave out of each query's list, -1 for none; or null
+    const T* items;      // equal to queries in a square problem
+    LevelMatrix levels;  // (n_queries, n_items)
+    const int64_t* own;  // item to leave out of each query's list, -1 for none; or null
     size_t n_queries, n_items, n_bits;
     size_t n_levels, n_bins;
-    double delta;           // half width of a soft bin, in spacings
-    bool is_square;         // each query against the other queries
+    double delta;        // half width of a soft bin, in spacings
+    bool is_square;      // each query against the other queries
+
+    size_t counts_a_row() const { return (n_bins + 1) * n_levels; }
 };
-
-// Bytes that count_soft can leave for pull_soft; 0 where the pairs are worked out anew.
-template <class T>
-size_t kept_bins(const Pairs<T>& pairs);
-
-// counts (n_queries, n_bins + 1, n_levels) and the hard counts of each level (n_queries, n_levels). False if stopped.
-template <class T>
-bool count_soft(const Pairs<T>& pairs, T* counts, int64_t* level_counts, uint8_t* bins, Workers& workers);
-
-// Gradients of the codes from a gradient of the counts; grad_items is null where it is not wanted, and not read in a square problem.
-template <class T>
-bool pull_soft(const Pairs<T>& pairs, const T* grad_counts, const uint8_t* bins, T* grad_queries, T* grad_items, Workers& workers);
 
 }  // namespace rankbits

@@ -5,6 +5,7 @@
 // in and one look-up a histogram on the way back. What bounds it: the products (1.5 times M * M * b multiply-adds, where the plain way
 // takes 3), then two adds and two look-ups a pair.
 #include <cstring>
+#include <type_traits>
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -27,10 +28,9 @@ inline void store(uint32_t* p, Ints x) { *reinterpret_cast<Ints*>(p) = x; }
 #ifdef __AVX2__
 inline Ints widen(const uint8_t* bytes) { return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))); }
 
-inline void narrow(Ints x, uint8_t* bytes) {
-    const __m256i words = _mm256_packus_epi32((__m256i)x, (__m256i)x), packed = _mm256_packus_epi16(words, words);
-    const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(bytes), _mm_unpacklo_epi32(low, high));
+inline void narrow(Ints x, uint16_t* words) {
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)x, (__m256i)x), 0x08);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(words), _mm256_castsi256_si128(packed));
 }
 #else
 inline Ints widen(const uint8_t* bytes) {
@@ -39,8 +39,8 @@ inline Ints widen(const uint8_t* bytes) {
     return x;
 }
 
-inline void narrow(Ints x, uint8_t* bytes) {
-    for (int k = 0; k < 8; ++k) bytes[k] = uint8_t(x[k]);
+inline void narrow(Ints x, uint16_t* words) {
+    for (int k = 0; k < 8; ++k) words[k] = uint16_t(x[k]);
 }
 #endif
 
@@ -77,12 +77,63 @@ inline Columns columns_of(const Tile& tile, size_t i) {
     return {{0, size_t(own) + 1}, {size_t(own), tile.cols}};
 }
 
-// Levels of a tile gathered from rows that may lie a page apart.
-inline void gather_levels(const uint8_t* from, size_t ld, size_t rows, size_t cols, uint8_t* to) {
-    for (size_t i = 0; i < rows; ++i, from += ld) {
-        if (cols == TILE) std::memcpy(to + i * TILE, from, TILE);
-        else std::memcpy(to + i * TILE, from, cols);
+// Levels of `cols` pairs as bytes, those that do not exist as the last one; the sign of the result is that of the smallest.
+template <class Level>
+inline __attribute__((always_inline)) Level narrow_row(const Level* from, size_t cols, std::make_unsigned_t<Level> last, uint8_t* to) {
+    using Unsigned = std::make_unsigned_t<Level>;
+    Level any = 0;
+    for (size_t j = 0; j < cols; ++j) {
+        any |= from[j];
+        to[j] = uint8_t(Unsigned(from[j]) < last ? Unsigned(from[j]) : last);
     }
+    return any;
+}
+
+#ifdef __AVX2__
+// Eight 64-bit levels as 32-bit ones, in the order 0 1 4 5 2 3 6 7.
+inline __m256i narrow_eight(__m256i low, __m256i high, __m256i last) {
+    const __m256 a = _mm256_castsi256_ps(low), b = _mm256_castsi256_ps(high);
+    const __m256i words = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88)), above = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+    const __m256i is_short = _mm256_cmpeq_epi32(above, _mm256_setzero_si256());
+    return _mm256_min_epu32(_mm256_or_si256(words, _mm256_andnot_si256(is_short, _mm256_set1_epi32(-1))), last);
+}
+
+// What torch users have: the compiler's own way with eight bytes a level takes three times as long.
+inline int64_t narrow_row(const int64_t* from, size_t cols, uint64_t last, uint8_t* to) {
+    const __m256i highest = _mm256_set1_epi32(int(last));
+    __m256i any = _mm256_setzero_si256();
+    size_t j = 0;
+    for (; j + 16 <= cols; j += 16) {
+        __m256i four[4];
+        for (size_t k = 0; k < 4; ++k) {
+            four[k] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j + 4 * k));
+            any = _mm256_or_si256(any, four[k]);
+        }
+        const __m256i words = _mm256_packus_epi32(narrow_eight(four[0], four[1], highest), narrow_eight(four[2], four[3], highest));
+        const __m256i bytes = _mm256_packus_epi16(words, words);
+        const __m128i ordered = _mm_unpacklo_epi16(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), ordered);
+    }
+    const int64_t is_negative = _mm256_movemask_pd(_mm256_castsi256_pd(any)) ? INT64_MIN : 0;
+    return is_negative | narrow_row<int64_t>(from + j, cols - j, last, to + j);
+}
+#endif
+
+// Levels of a tile gathered from rows that may lie a page apart, those of the next tile, `ahead` levels further, asked for meanwhile;
+// false if one is below 0.
+inline bool gather_levels(const LevelMatrix& levels, size_t first, size_t ld, size_t ahead, size_t rows, size_t cols, size_t last,
+                          uint8_t* to) {
+    return with_levels(levels, [=](auto* from) {
+        using Level = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
+        const auto highest = std::make_unsigned_t<Level>(last);  // below 256: there are at most 256 levels
+        Level any = 0;
+        const Level* row = from + first;
+        for (size_t i = 0; i < rows; ++i, row += ld) {
+            for (size_t j = 0; j < TILE; j += 64 / sizeof(Level)) __builtin_prefetch(row + ahead + j);
+            any |= cols == TILE ? narrow_row(row, TILE, highest, to + i * TILE) : narrow_row(row, cols, highest, to + i * TILE);
+        }
+        return !(any < 0);
+    });
 }
 
 // A 16 x 16 block of bytes: row i meets row i + 8 in turn, and four such rounds bring column j to row j.
@@ -106,15 +157,16 @@ inline void transpose(const uint8_t* from, uint8_t* to) {
 // The levels of a tile's pairs for its rows and, with BOTH, for its columns, each at [row * TILE + column].
 template <bool BOTH>
 struct Levels {
-    alignas(64) uint8_t mine[TILE * TILE], theirs[BOTH ? TILE * TILE : 1];
+    alignas(64) uint8_t for_rows[TILE * TILE], for_columns[BOTH ? TILE * TILE : 1];
+    bool are_whole;  // none is below 0
 
-    explicit Levels(const Tile& tile) {
-        gather_levels(tile.levels_ab, tile.ld, tile.rows, tile.cols, mine);
+    Levels(const Tile& tile, size_t n_levels) {
+        are_whole = gather_levels(tile.levels, tile.first_ab, tile.ld, TILE, tile.rows, tile.cols, n_levels - 1, for_rows);
         if (!BOTH) return;
         alignas(64) uint8_t turned[TILE * TILE];
-        gather_levels(tile.levels_ba, tile.ld, tile.cols, tile.rows, turned);
+        are_whole &= gather_levels(tile.levels, tile.first_ba, tile.ld, TILE * tile.ld, tile.cols, tile.rows, n_levels - 1, turned);
         for (size_t i = 0; i < TILE; i += 16)
-            for (size_t j = 0; j < TILE; j += 16) transpose(turned + j * TILE + i, theirs + i * TILE + j);
+            for (size_t j = 0; j < TILE; j += 16) transpose(turned + j * TILE + i, for_columns + i * TILE + j);
     }
 };
 
@@ -125,7 +177,7 @@ struct Strip {
 };
 
 template <bool BOTH>
-inline void place(Strip& strip, const Bins& shape, const uint8_t* mine, const uint8_t* theirs, uint8_t* bins) {
+inline void place(Strip& strip, const Bins& shape, const uint8_t* row_levels, const uint8_t* column_levels, Cell* cells) {
     const Floats zero{}, top = zero + float(shape.n_bins), unit = zero + float(1 << FRACTION_BITS);
     const Ints last = Ints{} + int32_t(shape.n_bins - 1), ramp = {0, 1, 2, 3, 4, 5, 6, 7};
     const int32_t stride = int32_t(cells_a_row(shape)), n_levels = int32_t(shape.n_levels);
@@ -138,11 +190,14 @@ inline void place(Strip& strip, const Bins& shape, const uint8_t* mine, const ui
             Ints k = __builtin_convertvector(z, Ints);
             k = k < last ? k : last;
             const Floats t = z - __builtin_convertvector(k, Floats);
-            const Ints cell = k * n_levels;
+            const Ints at_row = k * n_levels + widen(row_levels + at);
             store(strip.fraction + at, __builtin_convertvector(t * unit, Ints));
-            store(strip.at_row + at, cell + widen(mine + at) + int32_t(r) * stride);
-            if (BOTH) store(strip.at_column + at, cell + widen(theirs + at) + (ramp + int32_t(j)) * stride);
-            narrow(k, bins + at);
+            store(strip.at_row + at, at_row + int32_t(r) * stride);
+            narrow(at_row, cells + at);
+            if (!BOTH) continue;
+            const Ints at_column = k * n_levels + widen(column_levels + at);
+            store(strip.at_column + at, at_column + (ramp + int32_t(j)) * stride);
+            narrow(at_column, cells + TILE * TILE + at);
         }
     }
 }
@@ -170,15 +225,15 @@ inline void add_skewed(const Strip& strip, size_t cols, uint64_t* rows, uint64_t
 }
 
 template <bool BOTH>
-void count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, uint8_t* bins) {
-    const Levels<BOTH> levels(tile);
+bool count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
+    const Levels<BOTH> levels(tile, shape.n_levels);
     Strip strip;
     std::memset(strip.products, 0, sizeof strip.products);
     for (size_t row = 0; row < tile.rows; row += STRIP) {
         for (size_t j = tile.is_diagonal ? row / PANEL * PANEL : 0; j < tile.cols; j += PANEL)
             multiply_strip<false>(tile.a + row * tile.width, tile.width, 1, tile.panels + j * tile.width, PANEL, tile.width,
                                   strip.products + j, TILE);
-        place<BOTH>(strip, shape, levels.mine + row * TILE, BOTH ? levels.theirs + row * TILE : nullptr, bins + row * TILE);
+        place<BOTH>(strip, shape, levels.for_rows + row * TILE, BOTH ? levels.for_columns + row * TILE : nullptr, cells + row * TILE);
         uint64_t* rows = hist_a + row * cells_a_row(shape);
         const size_t n_rows = STRIP < tile.rows - row ? STRIP : tile.rows - row;
         if (n_rows == STRIP && !tile.is_diagonal && !tile.own) {
@@ -191,53 +246,87 @@ void count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_
                 for (size_t j = columns.begin[run]; j < columns.end[run]; ++j) add_pair<BOTH>(strip, r * TILE + j, rows, hist_b);
         }
     }
+    return levels.are_whole;
 }
 
-void count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, uint8_t* bins) {
-    alignas(64) uint8_t unused[TILE * TILE];
-    if (hist_b) count_strips<true>(tile, shape, hist_a, hist_b, bins ? bins : unused);
-    else count_strips<false>(tile, shape, hist_a, hist_b, bins ? bins : unused);
+bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
+    return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, cells) : count_strips<false>(tile, shape, hist_a, hist_b, cells);
 }
 
-// steps[i * TILE + j] = the gradient of the distance of pair (i, j), from its row's and its column's slopes.
+typedef double Reals __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t Longs64 __attribute__((vector_size(32), aligned(8), may_alias));
+
+// Numbers below 2^52 as doubles.
+inline Reals real(Longs64 n) {
+    const Longs64 bits = n | 0x4330000000000000;
+    return (Reals)bits - 4503599627370496.0;
+}
+
+// The hard count of each level: the fractions of fewer than MAX_ITEMS pairs never reach the bits of the counts, so that cells add up.
+inline void add_levels(const uint64_t* hist, size_t n, size_t n_levels, int64_t* level_counts) {
+    for (size_t v = 0; v < n_levels; ++v) level_counts[v] = 0;
+    size_t c = 0;
+    if (n_levels <= 2) {
+        Longs64 sums{};
+        for (; c + 4 <= n; c += 4) sums += *reinterpret_cast<const Longs64*>(hist + c);
+        for (size_t lane = 0; lane < 4; ++lane) level_counts[lane % n_levels] += int64_t(sums[lane]);
+    }
+    for (size_t v = 0; c < n; ++c, v = v + 1 == n_levels ? 0 : v + 1) level_counts[v] += int64_t(hist[c]);
+    for (size_t v = 0; v < n_levels; ++v) level_counts[v] = int64_t(uint64_t(level_counts[v]) >> COUNT_SHIFT);
+}
+
+// A bin keeps what its pairs did not hand on, and gets what those of the bin below did.
+void unpack(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts) {
+    const size_t n_levels = shape.n_levels, n = shape.n_bins * n_levels;
+    const Longs64 mask = Longs64{} + ((uint64_t{1} << COUNT_SHIFT) - 1);
+    const double unit = 1.0 / (1 << FRACTION_BITS);
+    for (size_t c = 0; c < n; c += 4) {
+        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
+        *reinterpret_cast<Reals*>(counts + c) = real(cells >> COUNT_SHIFT) - real(cells & mask) * unit;
+    }
+    for (size_t v = 0; v < n_levels; ++v) counts[n + v] = 0;
+    for (size_t c = 0; c < n; c += 4) {
+        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
+        *reinterpret_cast<Reals*>(counts + n_levels + c) += real(cells & mask) * unit;
+    }
+    add_levels(hist, n, n_levels, level_counts);
+}
+
+void steps(const float* grads, const Bins& shape, float by, float* slopes) {
+    const size_t n = shape.n_bins * shape.n_levels;
+    for (size_t c = 0; c < n; ++c) slopes[c] = by * (grads[c + shape.n_levels] - grads[c]);
+}
+
+// out[i * TILE + j] = the gradient of the distance of pair (i, j), from its row's and its column's slopes.
 template <bool BOTH>
-inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const uint8_t* bins, float* steps) {
-    const Levels<BOTH> levels(tile);
-    alignas(64) uint32_t at_row[TILE], at_column[TILE];
+inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* out) {
     const size_t stride = slopes_a_row(shape);
-    const int32_t n_levels = int32_t(shape.n_levels);
-    const Ints ramp = {0, 1, 2, 3, 4, 5, 6, 7}, last = Ints{} + int32_t(shape.n_bins - 1);
     for (size_t i = 0; i < tile.rows; ++i) {
-        for (size_t j = 0; j < TILE; j += 8) {
-            const size_t at = i * TILE + j;
-            const Ints bin = widen(bins + at), cell = (bin < last ? bin : last) * n_levels;
-            store(at_row + j, cell + widen(levels.mine + at));
-            if (BOTH) store(at_column + j, cell + widen(levels.theirs + at) + (ramp + int32_t(j)) * int32_t(stride));
-        }
         const Columns columns = columns_of(tile, i);
         const float* row = slopes_a + i * stride;
-        float* out = steps + i * TILE;
+        const Cell *at_row = cells + i * TILE, *at_column = at_row + TILE * TILE;
         for (int run = 0; run < 2; ++run)
-            for (size_t j = columns.begin[run]; j < columns.end[run]; ++j) out[j] = BOTH ? row[at_row[j]] + slopes_b[at_column[j]] : row[at_row[j]];
+            for (size_t j = columns.begin[run]; j < columns.end[run]; ++j)
+                out[i * TILE + j] = BOTH ? row[at_row[j]] + slopes_b[j * stride + at_column[j]] : row[at_row[j]];
     }
     if (!tile.is_diagonal) return;
     for (size_t i = 0; i < tile.rows; ++i)
-        for (size_t j = i + 1; j < tile.cols; ++j) steps[j * TILE + i] = steps[i * TILE + j];
+        for (size_t j = i + 1; j < tile.cols; ++j) out[j * TILE + i] = out[i * TILE + j];
 }
 
-void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const uint8_t* bins, float* grad_a,
+void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
                float* grad_b) {
-    alignas(64) float steps[TILE * TILE];
+    alignas(64) float by_distance[TILE * TILE];
     const bool has_gaps = tile.is_diagonal || tile.own || tile.rows % STRIP || tile.cols % STRIP;
-    if (has_gaps) std::memset(steps, 0, sizeof steps);
-    if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, bins, steps);
-    else look_up<false>(tile, shape, slopes_a, slopes_b, bins, steps);
+    if (has_gaps) std::memset(by_distance, 0, sizeof by_distance);
+    if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, cells, by_distance);
+    else look_up<false>(tile, shape, slopes_a, slopes_b, cells, by_distance);
     for (size_t bit = 0; bit < tile.width; bit += PANEL) {
         for (size_t i = 0; i < tile.rows; i += STRIP)
-            multiply_strip<true>(steps + i * TILE, TILE, 1, tile.b + bit, tile.width, tile.cols, grad_a + i * tile.width + bit, tile.width);
+            multiply_strip<true>(by_distance + i * TILE, TILE, 1, tile.b + bit, tile.width, tile.cols, grad_a + i * tile.width + bit, tile.width);
         if (!grad_b || tile.is_diagonal) continue;
         for (size_t j = 0; j < tile.cols; j += STRIP)
-            multiply_strip<true>(steps + j, 1, TILE, tile.a + bit, tile.width, tile.rows, grad_b + j * tile.width + bit, tile.width);
+            multiply_strip<true>(by_distance + j, 1, TILE, tile.a + bit, tile.width, tile.rows, grad_b + j * tile.width + bit, tile.width);
     }
 }
 

@@ -13,18 +13,21 @@ struct Bucket {
     size_t begin, end;
 };
 
-// Where buckets are full, each has its start as a number. Where they are small, sixteen of them share one, and each has one byte for its
-// distance from that: in units of 1, 2, 4, ... items, as many as the sixteen need. In units above 1 both ends are rounded outwards, so that
+// Each bucket has its start as a number. Or, to take less memory, sixteen of them share one, and each has one byte for its distance from
+// that: in units of 1, 2, 4, ... items, as many as the sixteen need. In units above 1 both ends are rounded outwards, so that
 // some items of the buckets beside it are in between.
 class Starts {
 public:
-    static size_t bytes_for(size_t n, size_t n_bits) {
-        return is_exact(n, n_bits) ? ((size_t{1} << n_bits) + 1) * sizeof(uint32_t) : (n_blocks(n_bits) + 1) * sizeof(Block);
+    // Whether sharing saves memory that matters beside that of the items.
+    static bool are_worth_sharing(size_t n, size_t n_bits) { return n >> n_bits < BUCKETS; }
+
+    static size_t bytes_for(size_t n_bits, bool is_shared) {
+        return is_shared ? (n_blocks(n_bits) + 1) * sizeof(Block) : ((size_t{1} << n_bits) + 1) * sizeof(uint32_t);
     }
 
     // exact has the start of each of the 2^n_bits buckets, and the end of the last; n_bits is at least 4.
-    void set(const uint32_t* exact, size_t n, size_t n_bits) {
-        if (is_exact(n, n_bits)) {
+    void set(const uint32_t* exact, size_t n_bits, bool is_shared) {
+        if (!is_shared) {
             exact_.assign(exact, exact + (size_t{1} << n_bits) + 1);
             return;
         }
@@ -64,7 +67,6 @@ private:
         }
     };
 
-    static bool is_exact(size_t n, size_t n_bits) { return n >> n_bits >= 16; }
     static size_t n_blocks(size_t n_bits) { return (size_t{1} << n_bits) / BUCKETS; }
 
     LargeVector<uint32_t> exact_;

@@ -1,15 +1,15 @@
 """rankbits: binary codes that rank.
 
-`benchmark`, `index`, `methods` and `objectives` are imported at first use; some bring scikit-learn
-and torch along.
+`benchmark`, `datasets`, `index`, `methods`, `objectives` and `report` are imported at first use,
+because some of them bring scikit-learn, torch or matplotlib along.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankbits import affinity, metrics
+from rankbits import affinity, evaluation, metrics
 from rankbits.codes import BinaryCodes
-from rankbits.evaluate import Comparison, Evaluation, compare, evaluate, evaluate_histogram
+from rankbits.evaluation import Comparison, Evaluation, compare, evaluate, evaluate_histogram
 from rankbits.histogram import TieHistogram, count_ties
 
 if TYPE_CHECKING:
@@ -27,16 +27,18 @@ __all__ = [
     "count_ties",
     "evaluate",
     "evaluate_histogram",
+    "evaluation",
     "load",
     "methods",
     "metrics",
 ]  # without objectives: a star import must not need torch
 __version__ = "0.1.0"
+_LAZY = ("benchmark", "datasets", "index", "methods", "objectives", "report")
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is wanted only now."""
-    if name in ("benchmark", "datasets", "index", "methods", "objectives"):
+    """Import a package at its first use."""
+    if name in _LAZY:
         return import_module(f"rankbits.{name}")
     if name == "load":
         return import_module("rankbits.methods").load
@@ -44,5 +46,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What is there already, and what comes at first use."""
-    return sorted({*globals(), *__all__, "benchmark", "datasets", "index", "objectives"})
+    """Every public name, imported already or not."""
+    return sorted({*globals(), *__all__, *_LAZY})

@@ -1,6 +1,6 @@
-"""Checks at the public door: each returns a clean value or raises one clear sentence.
+"""Checks of arguments: each returns a valid value or raises an error of one sentence.
 
-Nothing here knows about codes or labels; a check says which argument it speaks of.
+Nothing here knows about codes or labels; the first argument of a check is the name for its message.
 """
 
 import importlib
@@ -16,38 +16,39 @@ from rankbits.errors import InputError, MissingExtraError
 
 
 def describe(array: Any) -> str:
-    """Dtype and shape of what came, for the second half of an error message."""
+    """Dtype and shape of an array, or type and value of anything else, for an error message."""
     if isinstance(array, np.ndarray):
         return f"{array.dtype} of shape {array.shape}"
     return f"{type(array).__name__} {array!r:.60}"
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """An integer within [low, high]; bools and floats are refused."""
+    """A whole number within [low, high]; bools and floats are refused."""
     if type(value) is int and low <= value and (high is None or value <= high):
-        return value  # what nearly always comes; one query at a time, the rest would be felt
-    wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        return value  # the usual case, made fast for searches of one query at a time
+    expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     try:
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"{name} must be {wanted}, got {describe(value)}") from None
+        raise InputError(f"{name} must be {expected}, got {describe(value)}") from None
     if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
-        raise InputError(f"{name} must be {wanted}, got {value}")
+        raise InputError(f"{name} must be {expected}, got {value}")
     return number
 
 
 def number(
     name: str, value: Any, low: float = 0.0, high: float = math.inf, *, closed: bool = True
 ) -> float:
-    """A finite number from `low` on, or above it if not closed, and below `high`; no bools."""
+    """A finite number of at least `low`, or above it if not closed, and below `high`; no bools."""
     if high < math.inf:
-        wanted = f"a number {'from' if closed else 'above'} {low:g} and below {high:g}"
+        expected = f"a number {'from' if closed else 'above'} {low:g} and below {high:g}"
     else:
-        wanted = f"a finite number, {low:g} or more" if closed else f"a finite number above {low:g}"
+        bound = f", {low:g} or more" if closed else f" above {low:g}"
+        expected = f"a finite number{bound}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise InputError(f"{name} must be {wanted}, got {describe(value)}")
+        raise InputError(f"{name} must be {expected}, got {describe(value)}")
     if not low <= value < high or (value == low and not closed):
-        raise InputError(f"{name} must be {wanted}, got {value}")
+        raise InputError(f"{name} must be {expected}, got {value}")
     return float(value)
 
 
@@ -68,7 +69,7 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def array(name: str, value: Any) -> np.ndarray:
-    """Whatever came as a NumPy array; rows of unequal length are refused."""
+    """The value as a NumPy array; rows of unequal length are refused."""
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
 """Writing files so that a kill at any moment leaves the old file or the new one, never a part.
 
 The bytes go to a temporary name in the same folder, are flushed to the disk, and take the final
-name in one rename. Beside it stands what reading a damaged file can raise.
+name in one rename. Beside it stands how a missing or damaged file is refused.
 """
 
 import lzma
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError, RankbitsError
 
 READ_ERRORS = (  # what the readers of .npy and .npz raise on a damaged or foreign file
     ArithmeticError,
@@ -43,7 +43,7 @@ def write_atomically(
 ) -> Iterator[IO[bytes]]:
     """Open a file to write; it appears under `path` only if the block ends without an error.
 
-    Unless it may replace a file of that name, one that is there is a FileExistsError.
+    With `may_replace=False`, a file that exists already is a FileExistsError.
 
     >>> with write_atomically("numbers.txt") as file:  # doctest: +SKIP
     ...     file.write(b"1 2 3")
@@ -70,12 +70,12 @@ def write_atomically(
 
 
 def _rename_new(source: Path, target: Path) -> None:
-    """Rename a file to a name that nothing has; a link is made first, which fails if one has."""
+    """Rename a file to a new name; linking it first fails if the name is taken."""
     try:
         os.link(source, target)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links: there a look must do
+    except OSError:  # a file system without links: looking first must do
         if target.exists():
             raise FileExistsError(f"{target} exists already") from None
         os.replace(source, target)
@@ -86,6 +86,28 @@ def _rename_new(source: Path, target: Path) -> None:
 def one_line(error: BaseException) -> str:
     """What an error of another library says, without its line breaks."""
     return " ".join(str(error).split())
+
+
+def require_file(path: str | os.PathLike[str], what: str) -> str:
+    """The name of a file that is there; `what` says in words which file it must be."""
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        raise InputError(f"path must name {what}, {name} is a folder")
+    if not os.path.isfile(name):
+        raise InputError(f"path must name {what}, there is no {name}")
+    return name
+
+
+@contextmanager
+def unreadable_files_refused(path: str, kind: str) -> Iterator[None]:
+    """Turn whatever a library says about a damaged file into one sentence of ours."""
+    try:
+        yield
+    except RankbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
+        reason = one_line(error)[:200] or type(error).__name__
+        raise FileFormatError(f"{path} is not a readable {kind} file: {reason}") from None
 
 
 def _create_beside(target: Path) -> tuple[int, Path]:

@@ -1,10 +1,10 @@
 """Folders that are replaced as a whole: a kill at any moment leaves the old one or the new one.
 
-The files go to a new folder beside the old one and reach the disk; then the old folder steps aside,
-the new one takes its name, and the old one is removed. A folder cannot be renamed onto another, so
-there is a moment in which only the aside stands; readers look there too. A folder that is being
-filled or removed has a name of its own and a lock while its process lives, so the next save removes
-what a killed one has left.
+The files are written to a new folder beside the old one; then the old folder is renamed to a
+backup, the new one takes its name, and the backup is removed. A folder cannot be renamed onto
+another, so there is a moment in which only the backup exists; readers look there too. A folder that
+is being filled or removed has a temporary name and is locked while its process lives, so the next
+save can remove what a killed process has left.
 """
 
 import fcntl
@@ -20,17 +20,17 @@ from rankbits._files import sync_folder
 from rankbits.errors import FileFormatError, InputError
 
 _TRIES = 100
-_TOKEN = 4  # random bytes in the name of a passing folder
+_TOKEN = 4  # random bytes in the name of a temporary folder
 
 
 @contextmanager
 def write_folder_atomically(
     folder: str | os.PathLike[str], is_ours: Callable[[Path], bool]
 ) -> Iterator[Path]:
-    """Give an empty folder to write to; it becomes `folder` if the block ends without an error.
+    """Yield an empty folder to write to; it becomes `folder` if the block ends without an error.
 
-    A folder that is there already is replaced if it is empty or `is_ours` says so, else refused.
-    The block must have its files on the disk when it ends.
+    An existing folder is replaced if it is empty or `is_ours` says so, else refused. The block must
+    have synced its files to the disk when it ends.
     """
     target = Path(folder).resolve()
     require_replaceable(target, is_ours)
@@ -47,25 +47,27 @@ def write_folder_atomically(
     finally:
         os.close(lock)
     sync_folder(target.parent)
-    _discard(_aside(target), target)
+    _discard(_backup(target), target)
 
 
 def read_folder(folder: str | os.PathLike[str], names: Sequence[str]) -> list[bytes]:
-    """The contents of some files of one folder, all of the same save even if it is replaced now."""
+    """The contents of some files of a folder, all of one save even if it is being replaced."""
     target = Path(folder).resolve()
     for _ in range(_TRIES):
-        place = target if target.exists() else _aside(target)
+        place = target if target.exists() else _backup(target)
         try:
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
         except NotADirectoryError:
             raise InputError(f"folder must name a model's folder, {folder} is a file") from None
         except FileNotFoundError:
-            continue  # the old one stepped aside, or the new one came, between two looks
+            continue  # it was renamed between the two looks
         try:
             return [_read_in(handle, name) for name in names]
         except FileNotFoundError as error:
             if _is_at(handle, place):
-                raise FileFormatError(f"{folder} is no model: it has no {error.filename}") from None
+                raise FileFormatError(
+                    f"{folder} is not a model: it has no {error.filename}"
+                ) from None
         finally:
             os.close(handle)
     raise InputError(f"folder must name a model's folder, there is no {folder}")
@@ -84,11 +86,11 @@ def _is_at(handle: int, place: Path) -> bool:
         return False
 
 
-def _aside(target: Path) -> Path:
+def _backup(target: Path) -> Path:
     return target.parent / f".{target.name}.old"
 
 
-def _passing(target: Path, token: str) -> Path:
+def _temporary(target: Path, token: str) -> Path:
     """The name of a folder that is being filled or removed."""
     return target.parent / f".{target.name}.{token}.part"
 
@@ -96,7 +98,7 @@ def _passing(target: Path, token: str) -> Path:
 def _fresh(target: Path) -> tuple[Path, int]:
     """A new empty folder beside the target, and the open handle that holds its lock."""
     while True:
-        place = _passing(target, secrets.token_hex(_TOKEN))
+        place = _temporary(target, secrets.token_hex(_TOKEN))
         place.mkdir()
         lock = _locked(place)
         if lock is not None:
@@ -121,18 +123,18 @@ def _locked(place: Path) -> int | None:
 
 
 def _discard(place: Path, target: Path) -> None:
-    """Remove a folder that is no longer needed; nobody takes what is left of it for a model."""
-    gone = _passing(target, secrets.token_hex(_TOKEN))
+    """Remove a folder under a temporary name, so that no reader sees half of it."""
+    removed = _temporary(target, secrets.token_hex(_TOKEN))
     try:
-        os.rename(place, gone)
+        os.rename(place, removed)
     except FileNotFoundError:
         return
-    shutil.rmtree(gone, ignore_errors=True)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def _sweep(target: Path) -> None:
     """Remove what killed processes were filling or removing."""
-    pattern = _passing(Path(glob.escape(target.name)), "[0-9a-f]" * 2 * _TOKEN).name
+    pattern = _temporary(Path(glob.escape(target.name)), "[0-9a-f]" * 2 * _TOKEN).name
     for place in target.parent.glob(pattern):
         lock = _locked(place)
         if lock is not None:
@@ -141,39 +143,39 @@ def _sweep(target: Path) -> None:
 
 
 def require_replaceable(folder: str | os.PathLike[str], is_ours: Callable[[Path], bool]) -> None:
-    """Refuse to write where there is something that is not ours to remove."""
+    """Refuse to write where there is something that must not be removed."""
     target = Path(folder).resolve()
     if not target.parent.is_dir():
         raise InputError(f"folder must lie in an existing folder, there is no {target.parent}")
     if target.exists() and not target.is_dir():
         raise InputError(f"folder must name a folder, {target} is a file")
-    for place in (target, _aside(target)):
+    for place in (target, _backup(target)):
         if place.exists() and any(place.iterdir()) and not is_ours(place):
             raise InputError(
-                f"folder must be new, empty or a model by itself, {place} holds something else; "
-                "name another one"
+                f"folder must be new, empty or hold nothing but a model, {place} holds something "
+                "else; choose another folder"
             )
 
 
 def _settle(target: Path, is_ours: Callable[[Path], bool]) -> None:
-    """Finish what a kill in `_take_place` has left: the aside goes back, or goes for good."""
-    aside = _aside(target)
-    if not aside.exists():
+    """Finish what a kill in `_take_place` has left: restore the backup, or remove it."""
+    backup = _backup(target)
+    if not backup.exists():
         return
     if target.exists() and is_ours(target):
-        _discard(aside, target)
+        _discard(backup, target)
     else:
-        os.replace(aside, target)
+        os.replace(backup, target)
 
 
 def _take_place(new: Path, target: Path) -> None:
-    """Rename the new folder to the target; the old one, if any, is left aside."""
-    aside = _aside(target)
+    """Rename the new folder to the target; an old one becomes the backup."""
+    backup = _backup(target)
     if target.exists():
-        os.rename(target, aside)
+        os.rename(target, backup)
     try:
         os.rename(new, target)
     except BaseException:
-        if aside.exists():
-            os.rename(aside, target)
+        if backup.exists():
+            os.rename(backup, target)
         raise

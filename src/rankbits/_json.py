@@ -1,4 +1,4 @@
-"""Values as JSON, for what is printed or written to be read: results, reports, settings."""
+"""Conversion of results, reports and settings to values that JSON can hold."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def as_json(value: Any) -> Any:
-    """NumPy's numbers become Python's, arrays lists, what is not finite null, the rest text.
+    """NumPy's numbers become Python's, arrays become lists, infinity and NaN null, all else text.
 
     >>> as_json({"rate": np.float32(0.5), "sizes": (2, np.int64(3)), "score": float("nan")})
     {'rate': 0.5, 'sizes': [2, 3], 'score': None}

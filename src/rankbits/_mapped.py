@@ -1,8 +1,8 @@
 """Memory that is mapped from a file, and whether the file still holds all of it.
 
-Reading a page that a truncated file no longer has kills the process (SIGBUS), so whoever hands out
-mapped memory asks first. The question is one `fstat`; a file that shrinks after it was asked can
-still do harm.
+Reading a page that a truncated file no longer has kills the process (SIGBUS), so the size of the
+file is checked before mapped memory is handed out. The check is one `fstat`; a file that shrinks
+after it can still do harm.
 """
 
 import mmap

@@ -1,13 +1,12 @@
 """A limit on what compressed files unpack to, checked before the memory is taken.
 
-A few megabytes of .npz or .parquet can unpack to more than the machine has. The arrays of one file
-may take at most 1 GiB or 20 times the size of the file, whichever is more, unless the environment
-variable RANKBITS_UNPACK_BYTES says another number of bytes.
+A few megabytes of .npz or .parquet can unpack to more memory than the machine has. The arrays of
+one file may take at most 1 GiB or 20 times the size of the file, whichever is more, unless the
+environment variable RANKBITS_UNPACK_BYTES sets another number of bytes.
 
-What a .npz unpacks to stands in its directory and in the headers of its arrays. In a .parquet file
-the number of values stands in the metadata, and so does their width unless they are strings or
-bytes: those are read as a dictionary, in which a repeated value takes its place once, and measured
-before they are written out.
+The unpacked size of a .npz is in its directory and in the headers of its arrays. In a .parquet file
+the metadata have the number of values, and their width unless they are strings or bytes: those are
+read as a dictionary, which holds a repeated value once, and measured before they are expanded.
 """
 
 import os
@@ -50,7 +49,7 @@ def require_unpackable(path: str | os.PathLike[str], n_bytes: int) -> None:
 def require_unpackable_npz(
     path: str | os.PathLike[str], archive: zipfile.ZipFile, names: Iterable[str]
 ) -> None:
-    """Check the named arrays of a .npz before they are read; names that it has not are passed."""
+    """Check the named arrays of a .npz before they are read; missing ones are ignored."""
     members = set(archive.namelist())
     entries = [n for name in names for n in (f"{name}.npy", name) if n in members]
     require_unpackable(path, sum(archive.getinfo(entry).file_size for entry in entries))
@@ -62,7 +61,7 @@ def require_unpackable_npz(
 def _require_true_header(
     path: str | os.PathLike[str], archive: zipfile.ZipFile, entry: str
 ) -> None:
-    """Refuse an array whose header tells of more bytes than its entry has."""
+    """Refuse an array whose header promises more bytes than its entry has."""
     with archive.open(entry) as file:
         version = np.lib.format.read_magic(file)
         readers = {
@@ -76,7 +75,7 @@ def _require_true_header(
     n_bytes = prod(shape) * dtype.itemsize
     if not dtype.hasobject and n_bytes > size:
         raise FileFormatError(
-            f"{path} is damaged: the header of {entry!r} tells of {n_bytes} bytes, it has {size}"
+            f"{path} is damaged: the header of {entry!r} promises {n_bytes} bytes, it has {size}"
         )
 
 
@@ -124,12 +123,12 @@ def read_parquet_table(
     require_unpackable(path, sum(map(unpacked_bytes, table.columns)))
     for place, name in enumerate(table.column_names):
         if name in texts:
-            table = table.set_column(place, name, _written_out(table.column(place), kinds[name]))
+            table = table.set_column(place, name, _expand(table.column(place), kinds[name]))
     return table
 
 
 def unpacked_bytes(column: Any) -> int:
-    """Bytes of an Arrow column once its dictionary, if it has one, is written out."""
+    """Bytes of an Arrow column once its dictionary, if it has one, is expanded."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -209,5 +208,5 @@ def _width(kind: Any) -> int | None:
     return _WIDTHS.get(kind.physical_type)
 
 
-def _written_out(column: Any, kind: Any) -> Any:
+def _expand(column: Any, kind: Any) -> Any:
     return column.cast(column.type.value_type).cast(kind)

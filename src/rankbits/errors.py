@@ -3,6 +3,15 @@
 A message says what was wanted, what came and what to do, and names the argument first.
 """
 
+__all__ = [
+    "FileFormatError",
+    "FitError",
+    "InputError",
+    "MissingExtraError",
+    "RankbitsError",
+    "UnknownOutcomeError",
+]
+
 
 class RankbitsError(Exception):
     """Anything rankbits refuses to do."""

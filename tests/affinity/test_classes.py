@@ -18,7 +18,7 @@ def levels_of(query_labels, database_labels):
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs"),
+    ("query_side", "item_side"),
     [
         ([1, 2, 1], [2, 3, 1, 1]),
         ([7], [8, 9]),
@@ -40,22 +40,22 @@ def levels_of(query_labels, database_labels):
         ([b"x", b"yy"], [b"yy", b"y", b"x"]),
     ],
 )
-def test_labels_are_equal_where_python_says_so(mine, theirs):
-    assert np.array_equal(levels_of(mine, theirs), class_levels(mine, theirs))
+def test_labels_are_equal_where_python_says_so(query_side, item_side):
+    assert np.array_equal(levels_of(query_side, item_side), class_levels(query_side, item_side))
 
 
-@pytest.mark.parametrize("mine", DTYPES)
-@pytest.mark.parametrize("theirs", DTYPES)
-def test_the_ends_of_any_two_integer_types_compare_by_value(mine, theirs):
+@pytest.mark.parametrize("query_side", DTYPES)
+@pytest.mark.parametrize("item_side", DTYPES)
+def test_the_ends_of_any_two_integer_types_compare_by_value(query_side, item_side):
     ends = [
         np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 1, 100], dtype)
-        for dtype in (mine, theirs)
+        for dtype in (query_side, item_side)
     ]
     assert np.array_equal(levels_of(*ends), class_levels(*ends))
 
 
 @given(st.data(), st.sampled_from(DTYPES), st.sampled_from(DTYPES))
-def test_any_integers_of_any_types_compare_by_value(data, mine, theirs):
+def test_any_integers_of_any_types_compare_by_value(data, query_side, item_side):
     labels = [
         np.array(
             data.draw(
@@ -68,7 +68,7 @@ def test_any_integers_of_any_types_compare_by_value(data, mine, theirs):
             ),
             dtype,
         )
-        for dtype in (mine, theirs)
+        for dtype in (query_side, item_side)
     ]
     assert np.array_equal(levels_of(*labels), class_levels(*labels))
 
@@ -76,9 +76,9 @@ def test_any_integers_of_any_types_compare_by_value(data, mine, theirs):
 @pytest.mark.parametrize("span", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2**62])
 def test_a_table_and_a_search_agree_about_the_span_where_one_takes_over(span):
     low = -7
-    mine = np.array([low, low + span, low + 3])
-    theirs = np.array([low - 1, low, low + 1, low + 3, low + span, low + span + 1])
-    assert np.array_equal(levels_of(mine, theirs), class_levels(mine, theirs))
+    query_side = np.array([low, low + span, low + 3])
+    item_side = np.array([low - 1, low, low + 1, low + 3, low + span, low + span + 1])
+    assert np.array_equal(levels_of(query_side, item_side), class_levels(query_side, item_side))
 
 
 def test_class_numbers_of_items_are_those_of_the_queries_and_minus_one_is_nobodys():
@@ -90,14 +90,14 @@ def test_class_numbers_of_items_are_those_of_the_queries_and_minus_one_is_nobody
 
 def test_single_pairs_are_compared_and_minus_one_is_no_item():
     same = classes([3, 4], [4, 3, 3])
-    found = same.pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, -1, 0, -1]))
-    assert found.tolist() == [0, 1, 0, 1, 0]
+    values = same.pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, -1, 0, -1]))
+    assert values.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_labels_of_another_kind_are_refused():
-    for mine, theirs in (([1], ["1"]), (["1"], [b"1"]), ([b"1"], [1])):
+    for query_side, item_side in (([1], ["1"]), (["1"], [b"1"]), ([b"1"], [1])):
         with pytest.raises(InputError, match="no label of one could equal a label of the other"):
-            classes(mine, theirs)
+            classes(query_side, item_side)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ def matrix_of(affinity):
 
 @given(st.lists(st.tuples(*[st.integers(0, 2**63 - 1) | st.integers(0, 3)] * 3), min_size=1))
 def test_a_matrix_comes_back_from_its_levels_and_indices(rows):
-    found = levels(rows)
-    assert matrix_of(found).tolist() == [list(row) for row in rows]
-    assert found.levels.tolist() == sorted({0}.union(*rows))
+    relation = levels(rows)
+    assert matrix_of(relation).tolist() == [list(row) for row in rows]
+    assert relation.levels.tolist() == sorted({0}.union(*rows))
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.uint16, np.int64, np.uint64])
@@ -43,9 +43,9 @@ def test_0_is_a_level_even_where_every_pair_is_relevant():
 @pytest.mark.parametrize(("n", "dtype"), [(256, np.uint8), (257, np.uint16), (65_536, np.uint16)])
 def test_indices_widen_with_the_number_of_levels(n, dtype):
     matrix = np.arange(n)[::-1].reshape(1, -1)
-    found = levels(matrix).indices(EVERYTHING, EVERYTHING)
-    assert found.dtype == dtype
-    assert np.array_equal(found, matrix)
+    relation = levels(matrix).indices(EVERYTHING, EVERYTHING)
+    assert relation.dtype == dtype
+    assert np.array_equal(relation, matrix)
 
 
 def test_levels_of_a_matrix_taller_than_a_block_are_all_found():

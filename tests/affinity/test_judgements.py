@@ -19,22 +19,22 @@ EVERYTHING = slice(None)
 )
 def test_judged_pairs_have_their_level_in_any_order_of_rows_and_all_others_0(judged):
     rows = np.array([(*pair, level) for pair, level in judged], np.int64).reshape(-1, 3)
-    found = judgements(rows, 5, 7)
-    matrix = found.levels[found.indices(EVERYTHING, EVERYTHING)]
+    relation = judgements(rows, 5, 7)
+    matrix = relation.levels[relation.indices(EVERYTHING, EVERYTHING)]
     assert np.array_equal(matrix, judged_levels(rows, 5, 7))
 
 
 def test_no_judgements_leave_everything_irrelevant():
-    found = judgements(np.empty((0, 3), int), 2, 3)
-    assert found.levels.tolist() == [0]
-    assert found.indices(EVERYTHING, EVERYTHING).tolist() == [[0, 0, 0], [0, 0, 0]]
+    relation = judgements(np.empty((0, 3), int), 2, 3)
+    assert relation.levels.tolist() == [0]
+    assert relation.indices(EVERYTHING, EVERYTHING).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
 def test_any_integer_type_makes_a_judgement(dtype):
-    found = judgements(np.array([[1, 2, 5]], dtype), 2, 3)
-    assert found.levels.tolist() == [0, 5]
-    assert found.indices(EVERYTHING, EVERYTHING).tolist() == [[0, 0, 0], [0, 0, 1]]
+    relation = judgements(np.array([[1, 2, 5]], dtype), 2, 3)
+    assert relation.levels.tolist() == [0, 5]
+    assert relation.indices(EVERYTHING, EVERYTHING).tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -21,20 +21,27 @@ def test_a_pair_has_the_level_of_the_smallest_threshold_it_keeps(
     n_queries, n_items, n_features, seed
 ):
     rng = np.random.default_rng(seed)
-    mine, theirs = rng.normal(size=(n_queries, n_features)), rng.normal(size=(n_items, n_features))
+    query_side, item_side = (
+        rng.normal(size=(n_queries, n_features)),
+        rng.normal(size=(n_items, n_features)),
+    )
     cuts, grades = (3.0, 0.7, 1.5), (1, 8, 2)
-    found = neighbours(mine, theirs, cuts, grades)
-    assert np.array_equal(matrix_of(found), neighbour_levels(mine, theirs, cuts, grades))
+    relation = neighbours(query_side, item_side, cuts, grades)
+    assert np.array_equal(
+        matrix_of(relation), neighbour_levels(query_side, item_side, cuts, grades)
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint8, bool])
 def test_any_number_type_makes_a_vector(rng, dtype):
-    mine, theirs = (
+    query_side, item_side = (
         rng.integers(0, 2, (3, 8)).astype(dtype),
         rng.integers(0, 2, (5, 8)).astype(dtype),
     )
-    expected = neighbour_levels(mine, theirs, (1.5, 1.0), (1, 2))
-    assert np.array_equal(matrix_of(neighbours(mine, theirs, (1.5, 1.0), (1, 2))), expected)
+    expected = neighbour_levels(query_side, item_side, (1.5, 1.0), (1, 2))
+    assert np.array_equal(
+        matrix_of(neighbours(query_side, item_side, (1.5, 1.0), (1, 2))), expected
+    )
 
 
 @pytest.mark.parametrize("square", [1, 2, 3, 5, 7, 11, 2001])
@@ -58,26 +65,27 @@ def test_equal_vectors_are_within_the_smallest_threshold_however_long_they_are()
 @pytest.mark.parametrize("cells", [1, 1_000, 1 << 17])
 def test_levels_on_a_grid_of_ties_do_not_depend_on_the_block(rng, monkeypatch, order, cells):
     monkeypatch.setattr(_neighbours, "_BLOCK_CELLS", cells)
-    mine = np.asarray(rng.integers(0, 3, (40, 30)) * 0.1, order=order)
-    theirs = np.asarray(rng.integers(0, 3, (300, 30)) * 0.1, order=order)
-    thresholds = [float(np.linalg.norm(mine[0] - theirs[i])) for i in range(1, 6)]
+    query_side = np.asarray(rng.integers(0, 3, (40, 30)) * 0.1, order=order)
+    item_side = np.asarray(rng.integers(0, 3, (300, 30)) * 0.1, order=order)
+    thresholds = [float(np.linalg.norm(query_side[0] - item_side[i])) for i in range(1, 6)]
     cuts = sorted(set(thresholds))
-    found = neighbours(mine, theirs, cuts, range(len(cuts), 0, -1))
-    whole = found.indices(EVERYTHING, EVERYTHING)
+    relation = neighbours(query_side, item_side, cuts, range(len(cuts), 0, -1))
+    whole = relation.indices(EVERYTHING, EVERYTHING)
     assert (whole > 0).any()
     for queries, items in ((slice(0, 1), slice(0, 300)), (slice(3, 17), slice(100, 101))):
-        assert np.array_equal(found.indices(queries, items), whole[queries, items])
+        assert np.array_equal(relation.indices(queries, items), whole[queries, items])
     monkeypatch.undo()
     single = [
-        [found.indices(slice(q, q + 1), slice(i, i + 1))[0, 0] for i in range(300)] for q in (0, 7)
+        [relation.indices(slice(q, q + 1), slice(i, i + 1))[0, 0] for i in range(300)]
+        for q in (0, 7)
     ]
     assert np.array_equal(single, whole[[0, 7]])
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int64])
 def test_levels_may_come_in_any_integer_type(dtype):
-    found = neighbours([[0.0]], [[0.5], [2.0]], (1.0, 3.0), np.array([5, 1], dtype))
-    assert matrix_of(found).tolist() == [[5, 1]]
+    relation = neighbours([[0.0]], [[0.5], [2.0]], (1.0, 3.0), np.array([5, 1], dtype))
+    assert matrix_of(relation).tolist() == [[5, 1]]
 
 
 @pytest.mark.parametrize(
@@ -136,11 +144,11 @@ def test_quantiles_are_those_of_the_distances_of_all_pairs(rng, offset):
 
 def test_quantiles_of_a_large_set_are_seeded_and_near_those_of_all_pairs(rng):
     x = rng.normal(size=(3_000, 2))
-    found = distance_quantiles(x, (0.05, 0.5))
-    assert np.array_equal(found, distance_quantiles(x, (0.05, 0.5)))
-    assert not np.array_equal(found, distance_quantiles(x, (0.05, 0.5), random_state=1))
+    values = distance_quantiles(x, (0.05, 0.5))
+    assert np.array_equal(values, distance_quantiles(x, (0.05, 0.5)))
+    assert not np.array_equal(values, distance_quantiles(x, (0.05, 0.5), random_state=1))
     # |a - b|^2 of two standard normals in the plane is exponential with mean 4
-    assert found == pytest.approx(np.sqrt(-4 * np.log([0.95, 0.5])), rel=0.05)
+    assert values == pytest.approx(np.sqrt(-4 * np.log([0.95, 0.5])), rel=0.05)
 
 
 @pytest.mark.parametrize("shares", [(0.0,), (1.0,), (-0.1,), (np.nan,), 0.5, ("half",), [[0.5]]])

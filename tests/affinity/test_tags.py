@@ -15,33 +15,38 @@ EVERYTHING = slice(None)
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 12), st.booleans(), st.integers(0, 99))
 def test_levels_are_sizes_of_intersections(n_queries, n_items, n_tags, graded, seed):
     rng = np.random.default_rng(seed)
-    mine, theirs = rng.random((n_queries, n_tags)) < 0.5, rng.random((n_items, n_tags)) < 0.5
-    found = tags(mine, theirs, graded=graded)
-    expected = tag_levels(mine, theirs, graded)
-    assert np.array_equal(found.levels[found.indices(EVERYTHING, EVERYTHING)], expected)
+    query_side, item_side = (
+        rng.random((n_queries, n_tags)) < 0.5,
+        rng.random((n_items, n_tags)) < 0.5,
+    )
+    relation = tags(query_side, item_side, graded=graded)
+    expected = tag_levels(query_side, item_side, graded)
+    assert np.array_equal(relation.levels[relation.indices(EVERYTHING, EVERYTHING)], expected)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
 def test_any_number_type_of_0_and_1_is_a_tag_row(rng, dtype):
-    mine, theirs = rng.integers(0, 2, (4, 9)), rng.integers(0, 2, (7, 9))
-    found = tags(mine.astype(dtype), theirs.astype(dtype), graded=True)
-    assert np.array_equal(found.indices(EVERYTHING, EVERYTHING), tag_levels(mine, theirs, True))
-    assert found.database_rows(slice(2, 5)).dtype == np.uint8
-    assert np.array_equal(found.database_rows(slice(2, 5)), theirs[2:5])
+    query_side, item_side = rng.integers(0, 2, (4, 9)), rng.integers(0, 2, (7, 9))
+    relation = tags(query_side.astype(dtype), item_side.astype(dtype), graded=True)
+    assert np.array_equal(
+        relation.indices(EVERYTHING, EVERYTHING), tag_levels(query_side, item_side, True)
+    )
+    assert relation.database_rows(slice(2, 5)).dtype == np.uint8
+    assert np.array_equal(relation.database_rows(slice(2, 5)), item_side[2:5])
 
 
 def test_rows_without_tags_share_nothing():
     nothing = np.zeros((2, 3), int)
     for graded in (False, True):
-        found = tags(nothing, np.ones((4, 3), int), graded=graded)
-        assert found.levels.tolist() == [0, 1]
-        assert not found.indices(EVERYTHING, EVERYTHING).any()
+        relation = tags(nothing, np.ones((4, 3), int), graded=graded)
+        assert relation.levels.tolist() == [0, 1]
+        assert not relation.indices(EVERYTHING, EVERYTHING).any()
 
 
 def test_graded_levels_end_at_what_two_rows_can_share():
-    mine, theirs = [[1, 1, 1, 0]], [[1, 0, 0, 1], [0, 0, 0, 1]]
-    assert tags(mine, theirs, graded=True).levels.tolist() == [0, 1, 2]
-    assert tags(mine, theirs).levels.tolist() == [0, 1]
+    query_side, item_side = [[1, 1, 1, 0]], [[1, 0, 0, 1], [0, 0, 0, 1]]
+    assert tags(query_side, item_side, graded=True).levels.tolist() == [0, 1, 2]
+    assert tags(query_side, item_side).levels.tolist() == [0, 1]
 
 
 def test_more_than_255_shared_tags_are_counted():
@@ -50,12 +55,12 @@ def test_more_than_255_shared_tags_are_counted():
 
 
 def test_more_rows_than_a_block_are_checked_to_the_end():
-    theirs = np.zeros((1_200, 1_000), np.uint8)
-    theirs[1_150, :7] = 1
-    assert tags(np.ones((1, 1_000)), theirs, graded=True).levels[-1] == 7
-    theirs[1_199, 3] = 2
+    item_side = np.zeros((1_200, 1_000), np.uint8)
+    item_side[1_150, :7] = 1
+    assert tags(np.ones((1, 1_000)), item_side, graded=True).levels[-1] == 7
+    item_side[1_199, 3] = 2
     with pytest.raises(InputError, match=r"^database_tags must be 0 and 1, got the value 2"):
-        tags(np.ones((1, 1_000)), theirs)
+        tags(np.ones((1, 1_000)), item_side)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Protocols are data; their published numbers are the papers'."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +11,16 @@ from rankbits.benchmark import (
     Near,
     NestedClasses,
     PerClass,
+    ProtocolSplit,
     SameClass,
     SameSuperclass,
     SharedTags,
     Sizes,
-    Split,
     StandardParts,
+    _protocols,
     protocol,
     protocols,
+    register,
 )
 from rankbits.benchmark._published import TALR, table
 from rankbits.datasets import Labelled
@@ -106,11 +109,22 @@ def test_protocols_are_json_and_have_different_names():
 
 
 X = np.random.default_rng(0).standard_normal((40, 3))
-SPLIT = Split(np.arange(0, 5), np.arange(5, 40), np.arange(5, 20))
+SPLIT = ProtocolSplit(np.arange(0, 5), np.arange(5, 40), np.arange(5, 20))
 
 
 def levels(relation):
     return relation.levels[relation.indices(slice(None), slice(None))]
+
+
+def test_a_registered_protocol_is_known_by_its_name_and_none_is_replaced(monkeypatch):
+    monkeypatch.setattr(_protocols, "_BY_NAME", dict(_protocols._BY_NAME))
+    old = protocol("cifar10-s1")
+    new = replace(old, name="cifar10-s3")
+    assert register(new) is new
+    assert protocol("cifar10-s3") is new
+    assert protocols()[-1] is new
+    with pytest.raises(InputError, match="protocol 'cifar10-s1' is registered already"):
+        register(replace(old, title="another"))
 
 
 def test_classes_and_tags_are_cut_by_role():

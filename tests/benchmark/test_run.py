@@ -240,6 +240,15 @@ def test_a_gradient_method_learns_under_every_kind_of_relevance(data_folder):
         json.dumps(found, allow_nan=False)
 
 
+def test_code_lengths_on_the_rows_of_a_split_share_a_class_posterior(data_folder):
+    quick = {"epochs": 1, "posterior": 1, "hidden": [4]}
+    runs = run(S1, data_folder, "talr-ap", [4, 6], params=quick, n_threads=1)["runs"]
+    one, other = (row["method_report"]["posterior"] for row in runs)
+    assert one == other  # to its seconds: it was trained once
+    alone = run(S1, data_folder, "talr-ap", [6], params=quick, n_threads=1)["runs"][0]
+    assert alone["metrics"] == runs[1]["metrics"]
+
+
 def test_the_one_file_of_features_is_found(data_folder):
     found = load_source("cifar10", data_folder)
     assert found.name == "cifar10_tiny.npz"
@@ -256,7 +265,7 @@ def test_no_file_or_several_or_a_damaged_one_are_refused(data_folder, tmp_path):
     with pytest.raises(InputError, match=r"has cifar10-b.npz, cifar10.npz; name the file itself"):
         load_source("cifar10", tmp_path)
     (tmp_path / "cifar10.npz").write_bytes(whole[:500])
-    with pytest.raises(FileFormatError, match="not a whole"):
+    with pytest.raises(FileFormatError, match="not a readable"):
         load_source("cifar10", tmp_path / "cifar10.npz")
 
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from rankbits.benchmark import PerClass, Sizes, Split, StandardParts
+from rankbits.benchmark import PerClass, ProtocolSplit, Sizes, StandardParts
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
 
@@ -81,7 +81,7 @@ def test_the_hash_is_of_sorted_rows_with_their_roles():
         return f"{name} {len(rows)}\n".encode() + b"".join(r.to_bytes(8, "little") for r in rows)
 
     wanted = part("queries", [1, 7]) + part("database", [0, 2, 300]) + part("training", [2])
-    split = Split(np.array([7, 1]), np.array([300, 0, 2]), np.array([2]))
+    split = ProtocolSplit(np.array([7, 1]), np.array([300, 0, 2]), np.array([2]))
     assert split.hash == hashlib.sha256(wanted).hexdigest()
-    swapped = Split(np.array([0, 2, 300]), np.array([1, 7]), np.array([2]))
+    swapped = ProtocolSplit(np.array([0, 2, 300]), np.array([1, 7]), np.array([2]))
     assert swapped.hash != split.hash

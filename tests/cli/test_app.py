@@ -1,14 +1,17 @@
 import signal
 import sys
+import warnings
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import rankbits
+from rankbits import BinaryCodes
 from rankbits.cli import app, main
 from rankbits.cli._inputs import input_errors_exit_1
-from rankbits.cli._output import progress_bar
+from rankbits.cli._output import note, progress_bar, quiet_if
 
 
 def test_every_command_has_help_and_the_version_is_printed():
@@ -18,6 +21,46 @@ def test_every_command_has_help_and_the_version_is_printed():
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
     done = CliRunner().invoke(app, ["--version"])
     assert (done.exit_code, done.stdout) == (0, f"{rankbits.__version__}\n")
+
+
+def test_every_command_can_be_quiet():
+    groups = {"": app, "index": app.registered_groups[0].typer_instance}
+    for group, commands in groups.items():
+        for command in commands.registered_commands:
+            path = [*([group] if group else []), command.callback.__name__]
+            done = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"})
+            assert "--quiet" in done.stdout, path
+
+
+def test_quiet_leaves_nothing_on_standard_error_but_errors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    codes, labels = BinaryCodes.from_bits(np.eye(3)), np.array([0, 1, 2])
+    codes.save("q.npy")
+    codes[:2].save("d.npy")
+    np.save("yq.npy", labels)
+    np.save("yd.npy", labels[:2])
+    arguments = ["evaluate", "--queries", "q.npy", "--database", "d.npy"]
+    arguments += ["--query-labels", "yq.npy", "--database-labels", "yd.npy"]
+    loud = CliRunner().invoke(app, arguments)
+    silent = CliRunner().invoke(app, [*arguments, "--quiet"])
+    assert loud.stderr.startswith("warning: 1 of 3 queries")
+    assert (silent.exit_code, silent.stderr, silent.stdout) == (0, "", loud.stdout)
+    assert CliRunner().invoke(app, arguments).stderr == loud.stderr
+    wrong = CliRunner().invoke(app, [*arguments, "--quiet", "--database", "none.npy"])
+    assert wrong.exit_code == 2
+    wrong = CliRunner().invoke(app, ["encode", "none", "x.npy", "--out", "c.npy", "--quiet"])
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (1, 1)
+
+
+def test_quiet_silences_warnings_and_bars(monkeypatch, capfd):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with quiet_if(True), progress_bar("counting") as progress:
+        warnings.warn("nobody should see this", stacklevel=1)
+        note("nor this")
+        assert progress is None
+    assert capfd.readouterr().err == ""
+    note("but this")
+    assert capfd.readouterr().err == "but this\n"
 
 
 def test_an_unknown_command_is_bad_usage():
@@ -71,7 +114,7 @@ def test_the_bar_shows_up_only_after_a_while(monkeypatch, capfd):
     with progress_bar("counting") as progress:
         progress(1, 2)
     assert "counting" not in capfd.readouterr().err
-    monkeypatch.setattr("rankbits.cli._output._QUIET_SECONDS", -1.0)
+    monkeypatch.setattr("rankbits.cli._output._SECONDS_BEFORE_BAR", -1.0)
     with progress_bar("counting") as progress:
         progress(1, 2)
     shown = capfd.readouterr()

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from rankbits import BinaryCodes, _check, affinity
 from rankbits.cli import app
-from rankbits.evaluate._audit import audit
+from rankbits.evaluation._audit import audit
 
 N_BITS = 8
 
@@ -150,7 +150,10 @@ def test_skipped_queries_are_a_warning(files):
 
 BAD_INPUT = {
     "no such file": (["--queries", "none.npy", *CODES[2:], *CLASSES], "none.npy"),
-    "labels out of step": ([*CODES, "--query-labels", "yd.npy", *CLASSES[2:]], "in step"),
+    "labels out of step": (
+        [*CODES, "--query-labels", "yd.npy", *CLASSES[2:]],
+        "one label per code",
+    ),
     "page in no folder": ([*CODES, *CLASSES, "--html", "no/page.html"], "no/page.html"),
     "page is a folder": ([*CODES, *CLASSES, "--html", "."], "file"),
     "graded classes": ([*CODES, *CLASSES, "--graded"], "--graded"),

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rankbits.cli import app
-from rankbits.evaluate import compare
+from rankbits.evaluation import compare
 
 RNG = np.random.default_rng(0)
 A = {"AP": RNG.random(30), "P@r2": RNG.random(30)}
@@ -64,9 +64,9 @@ def test_the_table_shows_the_difference_and_takes_names_literally():
         (["a.parquet", "b.parquet", "--metric", "P@r2"], "b.parquet has AP, RR"),
         (["a.parquet", "short.parquet"], "30 values in a and 29 in b"),
         (["a.parquet", "other.parquet"], "share a metric"),
-        (["a.parquet", "foreign.parquet"], "foreign.parquet is not a whole .parquet file"),
+        (["a.parquet", "foreign.parquet"], "foreign.parquet is not a readable .parquet file"),
         (["a.parquet", "table.parquet"], "not a file of per-query values"),
-        (["a.parquet", "."], "there is no ."),
+        (["a.parquet", "."], ". is a folder"),
     ],
 )
 def test_bad_input_exits_1_with_one_line(tmp_path, arguments, reason):

@@ -18,8 +18,9 @@ import rankbits
 from commands import Command, assert_one_line, interrupted_after
 from rankbits import BinaryCodes, methods
 from rankbits.cli import _stream
+from rankbits.codes import files
 from rankbits.datasets import load_codes
-from rankbits.methods import _base
+from rankbits.methods import base
 
 N_BITS = 21
 X = np.random.default_rng(4).standard_normal((1000, 6)).astype(np.float32)
@@ -30,8 +31,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     methods.get("lsh", n_bits=N_BITS, random_state=0).fit(X).save("model")
     np.save("x.npy", X)
-    monkeypatch.setattr(_base, "_BLOCK_CELLS", 21 * 16)  # 16 rows a block of 21 bits, 64 a step
-    monkeypatch.setattr(_stream, "_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(base, "_BLOCK_CELLS", 21 * 16)  # 16 rows a block of 21 bits, 64 a step
+    monkeypatch.setattr(_stream, "_MARK_SECONDS", 0.0)
     return tmp_path
 
 
@@ -51,6 +52,7 @@ def test_the_file_holds_the_codes_of_the_model_byte_for_byte(folder):
     assert found.pop("seconds") >= 0
     assert found == {
         "model": "model",
+        "fingerprint": wanted().model,
         "out": "codes.npy",
         "bits": N_BITS,
         "items": 1000,
@@ -72,18 +74,18 @@ def test_several_files_of_several_kinds_are_one_after_the_other(folder):
     assert BinaryCodes.load("codes.npy") == wanted()
 
 
-def test_parquet_codes_are_bytes_with_their_length_beside_them(folder):
-    printed("model", "x.npy", "--out", "codes.parquet")
-    assert load_codes("codes.parquet", N_BITS) == wanted()
-    schema = pq.read_schema("codes.parquet")
-    assert schema.field("codes").type == pa.binary(3)
-    assert schema.metadata[b"rankbits:n_bits"] == b"21"
-    assert sorted(os.listdir()) == ["codes.parquet", "model", "x.npy"]
+@pytest.mark.parametrize("ending", files.ENDINGS)
+def test_codes_of_every_format_come_back_with_their_length_and_their_model(folder, ending):
+    printed("model", "x.npy", "--out", f"codes{ending}")
+    for load in (load_codes, BinaryCodes.load):
+        codes = load(f"codes{ending}")
+        assert (codes, codes.n_bits, codes.model) == (wanted(), N_BITS, wanted().model)
+    assert sorted(os.listdir()) == [f"codes{ending}", "model", "x.npy"]
 
 
 def interrupted(monkeypatch, n_blocks, error=KeyboardInterrupt, inputs=("x.npy",)):
     """Let the run end after so many blocks."""
-    real, seen = _stream.Note.keep_up, []
+    real, seen = _stream.ResumeMark.keep_up, []
 
     def keep_up(self, file, n_rows):
         real(self, file, n_rows)
@@ -91,9 +93,9 @@ def interrupted(monkeypatch, n_blocks, error=KeyboardInterrupt, inputs=("x.npy",
         if len(seen) == n_blocks:
             raise error
 
-    monkeypatch.setattr(_stream.Note, "keep_up", keep_up)
+    monkeypatch.setattr(_stream.ResumeMark, "keep_up", keep_up)
     done = call("model", *inputs, "--out", "codes.npy")
-    monkeypatch.setattr(_stream.Note, "keep_up", real)
+    monkeypatch.setattr(_stream.ResumeMark, "keep_up", real)
     return done
 
 
@@ -183,8 +185,8 @@ def test_what_is_not_of_the_same_model_and_input_is_not_gone_on_with(folder, mon
 SCRIPT = """
 import sys
 from rankbits.cli import _stream, main
-from rankbits.methods import _base
-_base._BLOCK_CELLS, _stream._NOTE_SECONDS = 21 * 16, 0.0
+from rankbits.methods import base
+base._BLOCK_CELLS, _stream._MARK_SECONDS = 21 * 16, 0.0
 print("ready", file=sys.stderr, flush=True)
 main()
 """
@@ -232,7 +234,10 @@ BAD_INPUT = {
     "other widths": (["model", "x.npy", "x5.npy", "--out", "c.npy"], "x5.npy has (5,)"),
     "empty": (["model", "x0.npy", "--out", "c.npy"], "at least one row"),
     "over the input": (["model", "x.npy", "--out", "x.npy"], "must not be one of the inputs"),
-    "ending": (["model", "x.npy", "--out", "c.bin"], "must end in .npy or .parquet"),
+    "ending": (
+        ["model", "x.npy", "--out", "c.bin"],
+        "must end in .npy, .npz, .parquet, .safetensors",
+    ),
     "no folder": (["model", "x.npy", "--out", "no/c.npy"], "must name a file"),
 }
 
@@ -268,7 +273,7 @@ def test_a_large_file_is_encoded_in_the_memory_of_a_few_blocks(folder, monkeypat
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 1.0])
 def test_an_interrupt_exits_130_with_one_line(folder, seconds):
-    big = np.lib.format.open_memmap("big.npy", "w+", np.float32, (30_000_000, 21))  # sparse on disk
+    big = np.lib.format.open_memmap("big.npy", "w+", np.float32, (30_000_000, 6))  # sparse on disk
     big.flush()
     arguments = ["model", *["big.npy"] * 20, "--out", "codes.npy"]
     assert interrupted_after(seconds, "encode", *arguments) == (130, "", "interrupted\n")

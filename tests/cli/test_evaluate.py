@@ -98,9 +98,8 @@ def test_shards_give_what_the_whole_gives(files, names, exclude_self):
 def test_unpacked_codes_and_keys_give_the_same(files, form):
     rng = np.random.default_rng(1)
     signs = np.where(files.query_bits, 1, -1)
-    np.savez("both.npz", q=signs * rng.uniform(0.1, 2, signs.shape), d=files.bits)
-    if form == "bits":
-        np.savez("both.npz", q=signs, d=files.bits)
+    scale = rng.uniform(0.1, 2, signs.shape) if form == "logits" else 1.0
+    np.savez("both.npz", q=signs * scale, d=files.bits)
     arguments = ["--queries", "both.npz:q", "--database", "both.npz:d", "--codes", form, *LABELS]
     assert printed(*arguments) == printed(*CODES, *LABELS)
 
@@ -195,14 +194,14 @@ BAD_INPUT = {
     "wrong dtype": ("q.npy", np.array([["a"] * 20] * 6), [], "numbers of shape"),
     "wrong shape": ("q.npy", np.zeros((6, 3, 1), np.uint8), [], "(6, 3, 1)"),
     "stray bits": ("q.npy", np.full((6, 3), 255, np.uint8), [], "must end in 4 zero bits"),
-    "nan logits": ("q.npy", np.full((6, 20), np.nan), [], "must not be NaN"),
+    "nan logits": ("q.npy", np.full((6, 20), np.nan), [], "real values such as nan"),
     "no queries": ("q.npy", np.zeros((0, 3), np.uint8), [], "n > 0"),
     "no items": ("d.npy", np.zeros((0, 3), np.uint8), [], "d.npy must hold codes"),
     "too few labels": ("yd.npy", np.zeros(39, int), [], "39 labels and d.npy has 40 codes"),
     "labels of other kind": ("yd.npy", np.array(["a"] * 40), [], "integers and database_labels"),
     "labels of other rank": ("yd.npy", np.ones((40, 2), int), [], "both must be classes"),
     "float labels": ("yd.npy", np.full(40, 0.5), [], "must hold classes"),
-    "object labels": ("yd.npy", np.array([{}] * 40), [], "yd.npy is not a whole .npy"),
+    "object labels": ("yd.npy", np.array([{}] * 40), [], "yd.npy is not a readable .npy"),
     "bits beyond": (None, None, ["--bits", "4097"], "n_bits must be an integer from 1 to 4096"),
     "k = 0": (None, None, ["--metric", "AP@0"], "must be an integer >= 1, got 0"),
     "radius > b": (None, None, ["--metric", "P@r21"], "radius from 0 to 20"),

@@ -54,6 +54,8 @@ def test_the_folder_holds_what_the_function_learns(folder):
         "items": 60,
         "features": 8,
         "seed": 3,
+        "best_score": None,
+        "fingerprint": wanted.encode(X).model,
         "out": "m",
     }
 
@@ -178,10 +180,18 @@ def test_a_report_becomes_json_whatever_is_in_it():
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 def test_a_method_with_a_gradient_fits_and_reports(folder):
-    found = printed("x.npy", "--labels", "y.npy", "--method", "talr-ap", "--bits", 6, "--out", "m")
-    assert found["bits"] == 6
-    assert isinstance(found["report"], dict)
-    assert rankbits.load("m").encode(X).n_bits == 6
+    arguments = ["x.npy", "--labels", "y.npy", "--method", "talr-ap", "--bits", 6, "--out", "m"]
+    held_out = ["--param", "validation_fraction=0.2"]
+    short = printed(*arguments, "--param", "epochs=2", "--encoder", "linear", *held_out)
+    hasher = rankbits.load("m")
+    assert (short["bits"], hasher.encode(X).n_bits, hasher.encoder) == (6, 6, "linear")
+    assert short["best_score"] == hasher.report_["best"]["score"]
+    assert 0 < short["best_score"] <= 1
+    assert "report" not in short
+    whole = printed(*arguments, "--param", "epochs=2", "--report", "--overwrite")
+    assert whole["report"]["epochs"] == 2
+    assert whole["best_score"] is None
+    assert set(whole) == {*short, "report"}
 
 
 def test_neighbours_of_the_function_and_the_command_are_the_same_kind(folder, asked):

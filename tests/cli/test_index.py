@@ -256,9 +256,10 @@ def test_ids_that_do_not_fit_are_refused_before_a_block_is_added(folder, monkeyp
 
 BAD_INPUT = {
     "no codes": (["build", "absent.npy", "--out", "new"], "there is no absent.npy"),
-    "length": (["build", "codes.npy", "--bits", 20, "--out", "new"], "saved with 21 bits"),
+    "length": (["build", "codes.npy", "--bits", 20, "--out", "new"], "holds codes of 21 bits"),
     "unknown length": (["build", "bits8.npy", "--out", "new"], "say how many"),
     "lengths": (["build", "codes.npy", "wide.npy", "--out", "new"], "wide.npy has 30"),
+    "names": (["build", "codes.npy", "--ids", "names.txt", "--out", "new"], "search as --names"),
     "few ids": (["build", "codes.npy", "--ids", "few.npy", "--out", "new"], "9 ids for 300 codes"),
     "real ids": (["build", "codes.npy", "--ids", "x.npy", "--out", "new"], "x.npy: ids must be"),
     "no folder": (["build", "codes.npy", "--out", "no/new"], "must lie in an existing folder"),

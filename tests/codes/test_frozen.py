@@ -22,9 +22,9 @@ from rankbits.errors import FileFormatError, InputError
 def test_an_attribute_cannot_be_set_or_deleted(rng, name, value):
     codes = random_codes(rng, 3, 20)
     before = codes.bits()
-    with pytest.raises(AttributeError, match=f"cannot set {name}: BinaryCodes do not change"):
+    with pytest.raises(AttributeError, match=f"cannot set {name}: BinaryCodes never change"):
         setattr(codes, name, value)
-    with pytest.raises(AttributeError, match=f"cannot delete {name}: BinaryCodes do not change"):
+    with pytest.raises(AttributeError, match=f"cannot delete {name}: BinaryCodes never change"):
         delattr(codes, name)
     assert np.array_equal(codes.bits(), before)
 

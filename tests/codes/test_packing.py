@@ -65,10 +65,10 @@ def test_bits_that_use_only_one_value_of_their_alphabet_are_taken(values):
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([[0, 1, 2]], "the value 2"),
+        ([[0, 1, 2]], "got 2 among values from 0 to 2"),
         ([[-1, 0, 1]], "all 0/1 or all -1/\\+1"),
         ([[0.5, 1.0]], "from_logits"),
-        ([[np.nan, 1.0]], "the value nan"),
+        ([[np.nan, 1.0]], "got nan among values from nan to nan"),
         ([["0", "1"]], "0/1, -1/\\+1 or bool"),
         ([[1j, 0]], "0/1, -1/\\+1 or bool"),
         ([0, 1], "must have shape"),

@@ -1,6 +1,7 @@
 """What every method must do alike, whatever it learns."""
 
 import importlib.util
+import inspect
 import json
 import pickle
 from functools import cache
@@ -15,14 +16,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rankbits
 from rankbits import BinaryCodes, methods
 from rankbits.errors import InputError
-from rankbits.methods import _registry
+from rankbits.methods import registry
 
 N_FEATURES, N_CLASSES = 16, 3
 QUICK = {"epochs": 3, "n_threads": 1}  # of methods that train by gradients
 
 
 def needs_torch(name):
-    return _registry._METHODS[name].needs_torch
+    return registry.METHODS[name].needs_torch
 
 
 def written():
@@ -31,14 +32,14 @@ def written():
     return [name for name in methods.names() if has_torch or not needs_torch(name)]
 
 
-def made(name, **params):
+def create(name, **params):
     if name not in written():
         pytest.skip(f"{name} needs torch")
     return methods.get(name, **(QUICK if needs_torch(name) else {}), **params)
 
 
 def seeded(name, **params):
-    hasher = made(name, **params)
+    hasher = create(name, **params)
     return hasher.set_params(random_state=0) if "random_state" in hasher.get_params() else hasher
 
 
@@ -129,7 +130,7 @@ def test_a_saved_method_says_its_name(fitted, name, tmp_path):
 
 def test_rows_are_projected_alike_in_blocks_of_any_size(fitted, data, monkeypatch):
     whole = fitted.project(data[0])
-    monkeypatch.setattr("rankbits.methods._base._BLOCK_CELLS", 7 * N_FEATURES)
+    monkeypatch.setattr("rankbits.methods.base._BLOCK_CELLS", 7 * N_FEATURES)
     blocks = fitted.project(data[0])
     np.testing.assert_allclose(blocks, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
     one_by_one = np.concatenate([fitted.transform(row[None]) for row in data[0]])
@@ -142,8 +143,10 @@ def test_rows_are_projected_alike_in_blocks_of_any_size(fitted, data, monkeypatc
 def test_numbers_of_any_type_count_by_their_value(name, data, dtype):
     x = np.clip(np.round(data[0] + 8), 0, 100).astype(dtype)
     as_doubles = x.astype(np.float64)
-    found, wanted = (seeded(name, n_bits=7).fit(rows, data[1]) for rows in (x, as_doubles))
-    np.testing.assert_allclose(found.project(x), wanted.project(as_doubles), rtol=1e-6, atol=1e-6)
+    of_dtype, of_doubles = (seeded(name, n_bits=7).fit(rows, data[1]) for rows in (x, as_doubles))
+    np.testing.assert_allclose(
+        of_dtype.project(x), of_doubles.project(as_doubles), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_a_mapped_file_is_as_good_as_memory(fitted, data, tmp_path):
@@ -179,6 +182,42 @@ def test_other_features_than_in_training_are_refused(fitted, data):
 def test_a_code_length_that_is_none_is_refused(name, data, n_bits):
     with pytest.raises(InputError, match="n_bits must be an integer from 1 to 4096"):
         seeded(name, n_bits=n_bits).fit(*data)
+
+
+@pytest.mark.parametrize("n_labels", [119, 121])
+def test_y_of_another_length_is_refused(name, data, n_labels):
+    sentence = f"y must have one label for each row of X, got {n_labels} labels for 120 rows"
+    with pytest.raises(InputError, match=sentence):
+        seeded(name, n_bits=4).fit(data[0], np.resize(data[1], n_labels))
+
+
+def test_a_column_of_labels_is_refused_or_ignored(name, data):
+    hasher, column = seeded(name, n_bits=4), data[1][:, None]
+    if name in ("lsh", "pcah", "itq", "sign"):
+        assert np.array_equal(hasher.fit_transform(data[0], column), hasher.fit_transform(data[0]))
+        return
+    with pytest.raises(InputError, match=r"y is a column of shape \(120, 1\).* pass y.ravel\(\)"):
+        hasher.fit(data[0], column)
+
+
+def test_its_class_can_be_imported_by_name(name):
+    hasher = create(name)
+    assert getattr(methods, type(hasher).__name__) is type(hasher)
+
+
+def documented_parameters(method_class):
+    """Names in the section Parameters of a class's docstring, one entry each."""
+    section = inspect.getdoc(method_class).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    return [line.split(" : ")[0] for line in section.splitlines() if not line.startswith(" ")]
+
+
+@pytest.mark.parametrize("name", [name for name in methods.names() if not needs_torch(name)])
+def test_every_parameter_has_an_entry_of_its_own_in_the_documentation(name):
+    method_class = registry.class_of(name)
+    signature = inspect.signature(method_class.__init__)
+    assert documented_parameters(method_class) == list(signature.parameters)[1:]
+    for section in ("Attributes", "References", "Examples"):
+        assert f"{section}\n{'-' * len(section)}\n" in inspect.getdoc(method_class)
 
 
 def test_columns_of_the_packed_codes_have_names(fitted):

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from rankbits.datasets import load_array
-from rankbits.datasets._blocks import open_rows
+from rankbits.datasets.blocks import open_rows
 from rankbits.errors import FileFormatError, InputError
 
 X = np.random.default_rng(8).standard_normal((103, 4)).astype(np.float32)
@@ -22,7 +22,7 @@ def lists(x):
 @pytest.fixture(params=["x.npy", "x.npz:x", "x.safetensors:x", "x.parquet:x", "columns.parquet"])
 def path(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rankbits.datasets._blocks._BATCH_ROWS", 7)
+    monkeypatch.setattr("rankbits.datasets.blocks._BATCH_ROWS", 7)
     np.save("x.npy", X)
     np.savez("x.npz", x=X, other=np.zeros(3))
     save_file({"x": X, "other": X[:2]}, "x.safetensors")
@@ -64,7 +64,7 @@ def test_row_groups_before_the_start_are_not_read(path):
     content[start : start + 40] = bytes(40)
     Path("x.parquet").write_bytes(content)
     assert np.array_equal(next(rows.blocks(20, 20)), X[20:40])
-    with pytest.raises(FileFormatError, match=r"x.parquet is not a whole .parquet"):
+    with pytest.raises(FileFormatError, match=r"x.parquet is not a readable .parquet"):
         list(rows.blocks(0, 20))
 
 
@@ -90,7 +90,7 @@ def test_what_has_no_rows_of_numbers_is_refused(tmp_path, monkeypatch):
 
 
 def test_rows_that_change_their_length_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankbits.datasets._blocks._BATCH_ROWS", 2)
+    monkeypatch.setattr("rankbits.datasets.blocks._BATCH_ROWS", 2)
     rows = [[1.0, 2.0]] * 4 + [[1.0, 2.0, 3.0]] * 4
     pq.write_table(pa.table({"x": rows}), tmp_path / "x.parquet")
     with pytest.raises(FileFormatError, match="must hold rows of one shape"):

@@ -87,7 +87,7 @@ def test_cifar100_has_fine_labels_and_their_superclasses(tmp_path):
     assert found.coarse.tolist() == [0, 1, 0]
     assert found.names == ()
     dump(tmp_path / "test", {**data, "coarse_labels": [1] * 6})
-    with pytest.raises(FileFormatError, match="one superclass a class"):
+    with pytest.raises(FileFormatError, match="one superclass per class"):
         load_cifar(tmp_path)
 
 

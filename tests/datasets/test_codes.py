@@ -17,7 +17,7 @@ def bits():
 
 
 def every_form(bits):
-    """The same codes in each form a file may have; real values are away from 0 on either side."""
+    """The same codes in each form that is told by its values."""
     signs = 2 * bits.astype(np.int8) - 1
     return {
         "packed": np.packbits(bits, axis=1),
@@ -27,7 +27,6 @@ def every_form(bits):
         "-1/+1": signs,
         "float signs": signs.astype(np.float64),
         "float 0/1": bits.astype(np.float32),
-        "logits": signs * np.linspace(0.1, 3, bits.size, dtype=np.float32).reshape(bits.shape),
     }
 
 
@@ -37,6 +36,36 @@ def test_every_form_gives_the_same_codes_when_the_length_is_known(tmp_path, bits
     assert load_codes(path, 20) == BinaryCodes.from_bits(bits)
     if form != "packed":
         assert load_codes(path) == BinaryCodes.from_bits(bits)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_real_values_are_codes_only_if_somebody_says_so(tmp_path, bits, dtype):
+    values = (2.0 * bits - 1) * np.linspace(0.1, 3, bits.size).reshape(bits.shape)
+    path = saved(tmp_path / "x.npy", values.astype(dtype))
+    for n_bits in (None, 20):
+        with pytest.raises(InputError, match=r"real values such as .*--codes logits.*rankbits fit"):
+            load_codes(path, n_bits)
+    assert load_codes(path, form="logits") == BinaryCodes.from_bits(bits)
+
+
+def test_one_real_value_in_the_last_row_is_enough_to_refuse(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankbits.datasets._codes._SAMPLE_CELLS", 40)  # two rows at a time
+    values = np.ones((9, 20), np.float32)
+    path = saved(tmp_path / "x.npy", values)
+    assert load_codes(path).bits().all()
+    values[8, 19] = 0.25
+    with pytest.raises(InputError, match=r"real values such as 0\.25 \(float32 of shape \(9, 20\)"):
+        load_codes(saved(path, values))
+
+
+def test_int8_codes_of_sentence_transformers_are_refused_with_advice_that_works(tmp_path, bits):
+    packed = np.packbits(bits[:, :16], axis=1)
+    shifted = (packed.astype(np.int16) - 128).astype(np.int8)  # precision="binary"
+    path = saved(tmp_path / "x.npy", shifted)
+    with pytest.raises(InputError, match=r"precision='binary'.*astype\(np.int16\) \+ 128"):
+        load_codes(path, 16)
+    advised = (shifted.astype(np.int16) + 128).astype(np.uint8)
+    assert load_codes(saved(path, advised), 16) == BinaryCodes.from_bits(bits[:, :16])
 
 
 @pytest.mark.parametrize("n_bits", range(1, 18))
@@ -51,7 +80,7 @@ def test_saved_codes_carry_their_length(tmp_path, bits):
     codes.save(tmp_path / "x.npy")
     assert load_codes(tmp_path / "x.npy") == codes
     assert load_codes(tmp_path / "x.npy", 20) == codes
-    with pytest.raises(InputError, match=r"n_bits is 24.*saved with 20"):
+    with pytest.raises(InputError, match=r"n_bits is 24.*holds codes of 20"):
         load_codes(tmp_path / "x.npy", 24)
 
 
@@ -89,7 +118,8 @@ def test_a_form_that_is_named_is_taken(tmp_path):
         (np.zeros(8, np.uint8), 8, r"shape \(n, columns\).*got uint8 of shape \(8,\)"),
         (np.zeros((0, 8), np.uint8), 64, r"n > 0, got uint8 of shape \(0, 8\)"),
         (np.array([["a", "b"]]), None, "numbers of shape"),
-        (np.array([[0.5, np.nan]]), None, "x.npy: logits must not be NaN, row 0"),
+        (np.array([[0.5, np.nan]]), None, "real values such as 0.5"),
+        (np.array([[1.0, np.nan]]), None, "real values such as nan"),
         (np.array([[2, 0]]), None, "x.npy: bits must be all 0/1"),
         (np.array([[255]], np.uint8), 5, "must end in 3 zero bits"),
         (np.zeros((3, 8)), 0, "n_bits must be an integer from 1 to 4096, got 0"),

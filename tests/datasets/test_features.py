@@ -61,7 +61,7 @@ def test_tags_are_unpacked_and_test_rows_go_last(tmp_path):
     [
         ({"x_train": None}, "neither x_train nor features"),
         ({"y_test": None}, "it has no y_test"),
-        ({"y_train": np.zeros(3, int)}, "x_train and y_train in step, got 4 and 3 rows"),
+        ({"y_train": np.zeros(3, int)}, "as many rows in x_train as in y_train, got 4 and 3"),
         ({"x_test": np.zeros((2, 4))}, "same features in x_train and x_test, got 3 and 4"),
         ({"x_train": np.zeros((4, 3, 1))}, "x_train as numbers of shape"),
         ({"x_test": np.full((2, 3), np.nan)}, "finite numbers in x_test"),
@@ -84,9 +84,12 @@ def test_classes_that_do_not_fit_together_are_refused(tmp_path, change, sentence
         ({"labels": None}, "it has no labels"),
         ({"n_labels": np.array(17)}, r"uint8 of shape \(n, 3\), the packed bits of 17 tags"),
         ({"n_labels": np.array(0)}, "packed bits of 0 tags"),
-        ({"n_labels": np.array([9])}, "count its tags"),
+        ({"n_labels": np.array([9])}, "its number of tags as n_labels"),
         ({"labels": TAGS.astype(int)}, "packed bits of 9 tags"),
-        ({"labels": np.packbits(TAGS[:2], axis=1)}, "in step, got 3 and 2 rows"),
+        (
+            {"labels": np.packbits(TAGS[:2], axis=1)},
+            "as many rows in features as in labels, got 3 and 2",
+        ),
         ({"is_test": np.zeros(3, int)}, "is_test as 3 bools"),
         ({"words": np.array(["a"])}, "has 9 tags and 1 words"),
     ],

@@ -37,13 +37,23 @@ def test_a_file_without_judgements_has_no_rows(tmp_path):
     assert load_judgements(tmp_path / "none.tsv").shape == (0, 3)
 
 
-@pytest.mark.parametrize(
-    "line", ["0 1", "0 1 2 3 4", "a 1 2", "0 1 1.5", "0 1 9999999999999999999"]
-)
+@pytest.mark.parametrize("line", ["0 1", "0 1 2 3 4", "0 1 1.5", "0 1 9999999999999999999"])
 def test_a_line_that_is_no_judgement_is_named(tmp_path, line):
     (tmp_path / "bad.tsv").write_text(f"0 1 1\n{line}\n")
     with pytest.raises(FileFormatError, match=r"bad.tsv, line 2 must be query, item, level"):
         load_judgements(tmp_path / "bad.tsv")
+
+
+@pytest.mark.parametrize("line", ["a 1 2", "0 d7 2", "q1 0 d7 2", "0 9999999999999999999 1"])
+def test_ids_that_are_no_row_numbers_are_refused_with_the_way_to_use_them(tmp_path, line):
+    (tmp_path / "ids.tsv").write_text(f"0 1 1\n{line}\n")
+    with pytest.raises(FileFormatError, match=r"line 2 must name .* by their row .*--query-ids"):
+        load_judgements(tmp_path / "ids.tsv")
+
+
+def test_a_negative_level_in_a_text_file_is_level_0(tmp_path):
+    (tmp_path / "web.qrels").write_text("0 0 5 -2\n")
+    assert load_judgements(tmp_path / "web.qrels").tolist() == [[0, 5, 0]]
 
 
 def test_judgements_of_another_shape_or_none_at_all_are_refused(tmp_path):

@@ -7,7 +7,6 @@ the same line or below. A ```console block holds commands after "$ " and lines o
 
 import contextlib
 import io
-import os
 import re
 import shlex
 from pathlib import Path
@@ -80,10 +79,3 @@ def test_a_wrong_number_or_word_is_noticed():
     assert not missing_lines("a  0.31601 b\nnext 7\n", ["a 0.3160 b", "...", "next 7"])
     assert missing_lines("a 0.3170 b\n", ["a 0.3160 b"])
     assert missing_lines("a 0.3160 c\n", ["a 0.3160 b"])
-
-
-def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
-        folder = (ROOT / page).parent
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
-            assert os.path.exists(folder / target), f"{page} links {target}"

@@ -33,6 +33,7 @@ from hostile_segments import mutate_bits, mutate_data, mutate_header
 from hostile_uses import Twice, Wrong, codes_for, passes_check, uses_of
 from violations import Report
 
+from rankbits import BinaryCodes
 from rankbits.errors import RankbitsError
 from rankbits.index import Collection
 
@@ -44,7 +45,8 @@ VICTIM = b"a file of somebody else\n"
 # Valid collections
 
 
-FORMAT_1 = Path(__file__).parents[1] / "index" / "data" / "format1.zip"
+OLD_FORMATS = ("format1", "format2")
+ARCHIVES = Path(__file__).parents[1] / "index" / "data"
 
 
 def build_templates(base):
@@ -61,20 +63,23 @@ def build_templates(base):
     }
     for number, (n_bits, sealed, removed, unsealed) in enumerate(shapes.values()):
         folder = base / f"template-{number}"
+        model = "f00d" if number % 2 else None
         with Collection.create(folder, n_bits) as collection:
             for ids in (sealed, [key + 10_000 for key in sealed]) if number == 1 else (sealed,):
                 if len(ids):
-                    collection.add(codes_for(rng, len(ids), n_bits), ids=list(ids))
+                    codes = BinaryCodes(codes_for(rng, len(ids), n_bits), n_bits, model)
+                    collection.add(codes, ids=list(ids))
                     collection.seal()
             if len(removed):
                 collection.remove(list(removed))
             if len(unsealed):
                 collection.add(codes_for(rng, len(unsealed), n_bits), ids=list(unsealed))
-    older = base / f"template-{len(shapes)}"
-    with zipfile.ZipFile(FORMAT_1) as archive:
-        archive.extractall(older)
-    (older / "content.npz").unlink()
-    return [*shapes, "format 1"]
+    for number, name in enumerate(OLD_FORMATS, len(shapes)):
+        older = base / f"template-{number}"
+        with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as archive:
+            archive.extractall(older)
+        (older / "content.npz").unlink()
+    return [*shapes, *OLD_FORMATS]
 
 
 MUTATIONS = {

@@ -98,7 +98,8 @@ def mutate_data(case, rng):
     path = pick(rng, case.segments())
     with Segment(case, path) as segment:
         fields, data = segment.fields, segment.data
-        ids_at, choice = fields["ids_at"] - PAGE, int(rng.integers(7))
+        ids_at = min(max(fields["ids_at"] - PAGE, 0), len(data))  # it may have been changed before
+        choice = int(rng.integers(7))
         if choice == 0:  # bits beyond n_bits, and rows behind the last one
             data[:ids_at] = b"\xff" * ids_at
         elif choice == 1:

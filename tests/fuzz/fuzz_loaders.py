@@ -24,13 +24,25 @@ from PIL import Image
 from safetensors.numpy import save as safetensors_bytes
 
 import rankbits
-from rankbits import BinaryCodes, TieHistogram, datasets, methods
+from rankbits import BinaryCodes, TieHistogram, affinity, datasets, methods
 from rankbits.datasets._cifar import read_batch
 from rankbits.errors import InputError
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import load_per_query
 from rankbits.index import Collection, HammingIndex, interop
 
-SUFFIXES = ("npy", "npz", "parquet", "safetensors", "tsv", "batch", "json", "seg", "sqlite")
+SUFFIXES = (
+    "npy",
+    "npz",
+    "parquet",
+    "safetensors",
+    "tsv",
+    "txt",
+    "jsonl",
+    "batch",
+    "json",
+    "seg",
+    "sqlite",
+)
 
 
 def read_whole(found):
@@ -45,7 +57,7 @@ def read_whole(found):
         return found.search(found.codes(), 3)
     if isinstance(found, datasets.Labelled):
         return found.x.tobytes() + found.y.tobytes()
-    if isinstance(found, methods._base.BaseHasher):
+    if isinstance(found, methods.base.BaseHasher):
         return found.project(np.ones((2, 6)))
     return found.tobytes() if isinstance(found, np.ndarray) else repr(found)
 
@@ -96,6 +108,8 @@ LOADERS = {
     "load_codes packed": lambda path: datasets.load_codes(path, form="packed"),
     "load_labels": datasets.load_labels,
     "load_judgements": datasets.load_judgements,
+    "load_ids": datasets.load_ids,
+    "read_judgements": lambda path: affinity.read_judgements(path, range(9), range(9)),
     "load_columns": datasets.load_columns,
     "load_features": datasets.load_features,
     "load_cifar_mosaics": datasets.load_cifar_mosaics,
@@ -150,7 +164,9 @@ def corpus(folder):
         kinds.append((suffix, (folder / f"index.{suffix}").read_bytes()))
     pixels = rng.integers(0, 256, (2, 3072)).astype(np.uint8)
     kinds.append(("batch", pickle.dumps({b"data": pixels, b"labels": [1, 0]}, protocol=2)))
-    return [*kinds, ("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n")]
+    qrels = b"query-id\tcorpus-id\tscore\n1\t2\t-1\n"
+    kinds += [("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n"), ("tsv", qrels)]
+    return [*kinds, ("txt", b"q1\nq2\n"), ("jsonl", b'{"_id": "q1", "text": ""}\n{"id": 2}\n')]
 
 
 def _features():

@@ -372,7 +372,7 @@ def test_threads_may_be_settled_for_the_index_or_for_a_search(rng):
 # Stopping
 
 LONG_SEARCH = """
-import sys
+import signal, sys
 from itertools import pairwise
 import numpy as np
 from rankbits.index import HammingIndex
@@ -380,6 +380,7 @@ rng = np.random.default_rng(0)
 index = HammingIndex(128, sys.argv[1], n_threads=int(sys.argv[2]))
 index.add(rng.integers(0, 256, (500_000, 16), np.uint8))
 queries = rng.integers(0, 256, (500_000, 16), np.uint8)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
 print("searching", flush=True)
 try:
     index.search(queries, 10)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rankbits import BinaryCodes, methods
 from rankbits.errors import InputError
-from rankbits.methods import _base
+from rankbits.methods import base
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_logits_are_what_the_planes_say(lsh, rng):
 def test_blocks_are_of_bounded_size_and_in_order(lsh, rng, monkeypatch):
     rows, seen = rng.standard_normal((100, 6)), []
     whole = lsh.transform(rows)
-    monkeypatch.setattr(_base, "_BLOCK_CELLS", 20 * 8 + 5)  # 6 features, 20 bits
+    monkeypatch.setattr(base, "_BLOCK_CELLS", 20 * 8 + 5)  # 6 features, 20 bits
     logits = type(lsh)._logits
     monkeypatch.setattr(
         type(lsh), "_logits", lambda self, block: (seen.append(len(block)), logits(self, block))[1]
@@ -56,7 +56,7 @@ def test_blocks_are_bounded_by_features_and_by_bits(lsh):
 
 
 def test_a_row_that_is_not_finite_is_named_by_its_number_in_x(lsh, rng, monkeypatch):
-    monkeypatch.setattr(_base, "_BLOCK_CELLS", 20 * 8)
+    monkeypatch.setattr(base, "_BLOCK_CELLS", 20 * 8)
     rows = rng.standard_normal((100, 6))
     rows[77, 5] = np.nan
     with pytest.raises(InputError, match="got NaN in row 77, column 5; drop or fill"):

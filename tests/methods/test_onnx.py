@@ -1,6 +1,5 @@
 """Exported models: onnxruntime's codes are ours, bit for bit."""
 
-import importlib.util
 import logging
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from rankbits.errors import MissingExtraError, RankbitsError
 torch = pytest.importorskip("torch")
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
-from rankbits.methods import _onnx  # noqa: E402 - it needs torch
+from rankbits.methods import onnx, onnx_modules  # noqa: E402 - it needs torch
 
 DIGITS = load_digits()
 X = DIGITS.data.astype(np.float32)
@@ -67,9 +66,9 @@ def test_long_codes_and_the_names_and_shapes_of_the_graph(tmp_path):
 def test_packing_is_that_of_numpy(n_bits):
     logits = np.random.default_rng(0).standard_normal((30, n_bits)).astype(np.float32)
     logits[0] = 0
-    module = _onnx.Packed(torch.nn.Identity(), n_bits)
-    found = module(torch.from_numpy(logits))[1].numpy()
-    assert np.array_equal(found, np.packbits(logits > 0, axis=1))
+    module = onnx.PackedCodes(torch.nn.Identity(), n_bits)
+    packed = module(torch.from_numpy(logits))[1].numpy()
+    assert np.array_equal(packed, np.packbits(logits > 0, axis=1))
 
 
 def test_rows_on_a_hyperplane_get_the_same_bit(tmp_path):
@@ -79,9 +78,6 @@ def test_rows_on_a_hyperplane_get_the_same_bit(tmp_path):
     assert np.array_equal(codes, hasher.transform(grid))
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("rankbits.methods._talr") is None, reason="talr has no module yet"
-)
 @pytest.mark.parametrize("name", ["talr-ap", "talr-ndcg"])
 def test_a_trained_network_is_exported_too(name, tmp_path):
     hasher = methods.get(name, n_bits=12, random_state=0).fit(X[:300], DIGITS.target[:300])
@@ -96,8 +92,10 @@ def test_a_trained_network_is_exported_too(name, tmp_path):
 
 def test_a_graph_with_other_bits_is_not_written(tmp_path, monkeypatch):
     hasher = methods.get("lsh", n_bits=9, random_state=0).fit(X)
-    monkeypatch.setattr(_onnx.Hyperplanes, "forward", lambda self, x: -(x.double() @ self.planes))
-    with pytest.raises(RankbitsError, match=r"must give the method's bits, .* differ"):
+    monkeypatch.setattr(
+        onnx_modules.Hyperplanes, "forward", lambda self, x: -(x.double() @ self.planes)
+    )
+    with pytest.raises(RankbitsError, match=r"must give the method's bits, but .* differ"):
         methods.export_onnx(hasher, tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -133,7 +131,7 @@ methods.export_onnx(hasher, {str(tmp_path / "model.onnx")!r})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     monkeypatch.setattr(logging.root.manager, "disable", logging.DEBUG)
     filters = list(warnings.filters)
-    with _onnx._quiet():
+    with onnx._quiet():
         warnings.warn("unheard", stacklevel=1)
         logging.getLogger("torch.onnx").warning("unheard")
     assert logging.root.manager.disable == logging.DEBUG

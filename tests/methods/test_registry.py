@@ -1,5 +1,7 @@
-"""Methods by name, imported only when asked for."""
+"""Methods by name and classes by import: loaded only when they are used."""
 
+import ast
+import inspect
 import resource
 import subprocess
 import sys
@@ -10,12 +12,80 @@ import pytest
 import rankbits
 from rankbits import methods
 from rankbits.errors import InputError, MissingExtraError
+from rankbits.methods import registry
 
 
 def run(script):
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
+
+
+def type_checked_names():
+    """The names that the block `if TYPE_CHECKING` of the door imports, with their modules."""
+    tree = ast.parse(inspect.getsource(methods))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    return {
+        alias.name: line.module
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+
+def test_the_table_the_door_and_what_editors_see_agree():
+    table = {method.class_name: method.path for method in registry.METHODS.values()}
+    functions = {"PosteriorCache", "export_onnx", "fingerprint", "get", "load", "names"}
+    assert len(table) == len(registry.METHODS)
+    assert type_checked_names() == table
+    assert set(methods.__all__) == {*table, *functions}
+    assert {*table, *functions} <= set(dir(methods))
+
+
+def test_every_class_can_be_imported_and_is_the_one_that_get_uses():
+    pytest.importorskip("torch")
+    for name, method in registry.METHODS.items():
+        imported = getattr(methods, method.class_name)
+        assert imported.__name__ == method.class_name
+        assert type(methods.get(name)) is imported
+        assert registry.name_of(imported()) == name
+
+
+def test_a_class_that_needs_torch_names_the_extra_where_torch_is_missing():
+    script = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'")
+
+sys.meta_path.insert(0, Blocker())
+from rankbits.methods import ITQ
+try:
+    from rankbits.methods import TalrAP
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    assert run(script) == (
+        "MissingExtraError the method talr-ap needs torch; install it with: "
+        "pip install 'rankbits[train]'\n"
+    )
+
+
+def test_importing_a_class_without_a_gradient_does_not_import_torch():
+    script = (
+        "import sys\nfrom rankbits.methods import ITQ, LSH, LWH, PCAH, RSH, Sign\n"
+        "print([m for m in sys.modules if m == 'torch' or m.startswith('rankbits.methods._')])"
+    )
+    assert run(script) == "[]\n"
+
+
+def test_an_attribute_that_no_method_has_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"'rankbits.methods' has no attribute 'ITK'"):
+        _ = methods.ITK
+    with pytest.raises(ImportError, match="ITK"):
+        from rankbits.methods import ITK  # noqa: F401
 
 
 def test_names_are_those_that_can_be_asked_for():
@@ -28,10 +98,10 @@ def test_a_method_comes_with_its_parameters():
     assert itq.get_params() == {"n_bits": 48, "n_iter": 7, "random_state": 3}
 
 
-@pytest.mark.parametrize(("asked", "near"), [("talr-app", "talr-ap"), ("itg", "itq")])
-def test_an_unknown_name_is_answered_with_the_nearest(asked, near):
-    with pytest.raises(InputError, match=f"got '{asked}'; did you mean '{near}'"):
-        methods.get(asked)
+@pytest.mark.parametrize(("name", "near"), [("talr-app", "talr-ap"), ("itg", "itq")])
+def test_an_unknown_name_is_answered_with_the_nearest(name, near):
+    with pytest.raises(InputError, match=f"got '{name}'; did you mean '{near}'"):
+        methods.get(name)
 
 
 def test_an_unknown_parameter_is_answered_with_the_known_ones():

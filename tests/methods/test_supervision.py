@@ -5,15 +5,15 @@ import pytest
 
 from rankbits import affinity
 from rankbits.errors import InputError
-from rankbits.methods._supervision import supervise
+from rankbits.methods.supervision import supervise
 
 ROWS = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
 EVERYTHING = np.arange(40)
 
 
-def levels_of(found):
-    everything = np.arange(len(found))
-    return found.levels(everything, everything).astype(int)
+def levels_of(supervision):
+    everything = np.arange(len(supervision))
+    return supervision.levels(everything, everything).astype(int)
 
 
 @pytest.mark.parametrize(
@@ -29,45 +29,45 @@ def levels_of(found):
     ],
 )
 def test_one_dimension_is_classes_and_equal_labels_are_relevant(labels):
-    found = supervise(ROWS, labels)
+    supervision = supervise(ROWS, labels)
     expected = [[int(a == b) for b in labels] for a in labels]
-    assert np.array_equal(levels_of(found), expected)
-    assert found.kind == "classes"
-    assert sorted(set(found.classes)) == list(range(len(set(np.asarray(labels).tolist()))))
+    assert np.array_equal(levels_of(supervision), expected)
+    assert supervision.kind == "classes"
+    assert sorted(set(supervision.classes)) == list(range(len(set(np.asarray(labels).tolist()))))
 
 
 @pytest.mark.parametrize("graded", [False, True])
 def test_two_dimensions_of_0_and_1_share_tags(graded, rng):
     y = (rng.random((40, 6)) < 0.3).astype(int)
     expected = [[int(sum(a * b)) if graded else int(any(a * b)) for b in y] for a in y]
-    found = supervise(ROWS, y, graded=graded)
-    assert np.array_equal(levels_of(found), expected)
-    assert np.array_equal(found.tags, y)
-    assert found.classes is None
+    supervision = supervise(ROWS, y, graded=graded)
+    assert np.array_equal(levels_of(supervision), expected)
+    assert np.array_equal(supervision.tags, y)
+    assert supervision.classes is None
 
 
 def test_no_y_ranks_the_nearest_shares_of_training_pairs():
-    found = supervise(ROWS, None)
+    supervision = supervise(ROWS, None)
     distances = np.sqrt(((ROWS[:, None].astype(float) - ROWS[None]) ** 2).sum(-1))
     pairs = distances[np.triu_indices(40, 1)]
     expected = np.zeros((40, 40), int)
     for share, level in ((0.05, 1), (0.01, 2), (0.002, 5), (0.001, 10)):
         expected[distances <= np.quantile(pairs, share)] = level
     off_diagonal = ~np.eye(40, dtype=bool)
-    assert np.array_equal(levels_of(found)[off_diagonal], expected[off_diagonal])
+    assert np.array_equal(levels_of(supervision)[off_diagonal], expected[off_diagonal])
     assert set(expected[off_diagonal].tolist()) == {0, 1, 2, 5, 10}
 
 
 def test_thresholds_that_coincide_keep_the_highest_level():
     rows = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])  # four pairs at distance 1: 40 %
-    found = supervise(rows, None)
-    assert set(levels_of(found)[~np.eye(5, dtype=bool)].tolist()) == {0, 10}
+    supervision = supervise(rows, None)
+    assert set(levels_of(supervision)[~np.eye(5, dtype=bool)].tolist()) == {0, 10}
 
 
 def test_an_affinity_is_taken_as_it_is(rng):
     matrix = rng.integers(0, 4, (40, 40)) * 3
-    found = supervise(ROWS, affinity.levels(matrix))
-    assert np.array_equal(levels_of(found), matrix)
+    supervision = supervise(ROWS, affinity.levels(matrix))
+    assert np.array_equal(levels_of(supervision), matrix)
     judged = affinity.judgements([(0, 5, 3), (7, 2, 1)], 40, 40)
     expected = np.zeros((40, 40), int)
     expected[0, 5], expected[7, 2] = 3, 1
@@ -91,8 +91,8 @@ def test_a_table_of_levels_changes_none_of_them(rng):
 
 def test_positives_are_all_relevant_items_but_the_query_itself(rng):
     y = (rng.random((40, 8)) < 0.1).astype(int)
-    found = supervise(ROWS, y)
-    offsets, items = found.positives()
+    supervision = supervise(ROWS, y)
+    offsets, items = supervision.positives()
     shared = y @ y.T > 0
     for query in range(40):
         expected = [item for item in range(40) if item != query and shared[query, item]]
@@ -104,10 +104,10 @@ def test_a_sample_of_many_positives_has_no_repeats_and_no_strangers():
     offsets, items = supervise(ROWS, y).positives(most=5)
     assert np.diff(offsets).tolist() == [5] * 38 + [1] * 2
     for query in range(40):
-        found = items[offsets[query] : offsets[query + 1]]
-        assert (y[found] == y[query]).all()
-        assert query not in found
-        assert len(set(found.tolist())) == len(found)
+        sample = items[offsets[query] : offsets[query + 1]]
+        assert (y[sample] == y[query]).all()
+        assert query not in sample
+        assert len(set(sample.tolist())) == len(sample)
 
 
 def test_density_is_the_share_of_relevant_pairs(rng):
@@ -147,16 +147,19 @@ class Nothing(affinity.Affinity):
     ("y", "says"),
     [
         (np.zeros(40, int), "y must have at least two classes, got one"),
-        (EVERYTHING, "y must have a class with two members, got 40 classes of one"),
-        (np.zeros(39, int), "y must have one label a row of X: 40 rows, 39 labels"),
-        (np.ones((41, 2)), "y must have one label a row of X: 40 rows, 41 labels"),
+        (EVERYTHING, "y must have a class with at least two members, got 40 classes of one"),
+        (np.zeros(39, int), "y must have one label for each row of X, got 39 labels for 40 rows"),
+        (np.ones((41, 2)), "y must have one label for each row of X, got 41 labels for 40 rows"),
         (np.eye(40, dtype=int), "got no positives at all"),
         (np.zeros((40, 3), int), "got no positives at all"),
         (np.ones((40, 3), int), "got one level for all of them"),
         (Nothing(), "got no positives at all"),
         (affinity.judgements([(3, 3, 1)], 40, 40), "got no positives at all"),
-        (affinity.judgements([(3, 4, 1)], 40, 41), r"an affinity of shape \(40, 40\)"),
-        (np.full((40, 2), 2), "must be 0 and 1, got the value 2"),
+        (
+            affinity.judgements([(3, 4, 1)], 40, 41),
+            r"an affinity over \(X, X\), of shape \(40, 40\), got shape \(40, 41\)",
+        ),
+        (np.full((40, 2), 2), "must be multi-hot tags of 0 and 1, got the value 2"),
         (np.linspace(0, 1, 40), "y must be class labels"),
         (np.full(40, np.nan), "y must be class labels, got NaN"),
         (np.zeros((40, 2, 2)), r"y must be class labels of shape \(n,\)"),

@@ -19,15 +19,15 @@ def bit_rows(n_bits):
 
 @given(bit_rows(4), bit_rows(4), st.integers(0, 4), st.randoms(use_true_random=False))
 def test_lgap_equals_its_definition(queries, database, radius, random):
-    asked = [random.randrange(2) for _ in queries]
+    query_labels = [random.randrange(2) for _ in queries]
     labels = [random.randrange(2) for _ in database]
     codes = BinaryCodes.from_bits(queries), BinaryCodes.from_bits(database)
-    found = metrics.lgap(*codes, affinity.classes(asked, labels), radius)
-    wanted = [
-        ranking.lgap(query, database, [label == mine for label in labels], radius)
-        for query, mine in zip(queries, asked, strict=True)
+    values = metrics.lgap(*codes, affinity.classes(query_labels, labels), radius)
+    expected = [
+        ranking.lgap(query, database, [label == own_label for label in labels], radius)
+        for query, own_label in zip(queries, query_labels, strict=True)
     ]
-    assert found.tolist() == pytest.approx(wanted, abs=1e-12)
+    assert values.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 @given(bit_rows(3).filter(lambda rows: len(rows) > 1), st.integers(0, 3), st.booleans())
@@ -37,19 +37,19 @@ def test_lgap_leaves_out_the_query_itself(rows, radius, shifted):
     own = np.roll(np.arange(len(rows)), 1) if shifted else np.arange(len(rows))
     codes = BinaryCodes.from_bits(rows)
     same = affinity.classes(labels, labels)
-    found = metrics.lgap(codes, codes, same, radius, exclude_self=own if shifted else True)
+    values = metrics.lgap(codes, codes, same, radius, exclude_self=own if shifted else True)
     for query, item in enumerate(own):
         others = [i for i in range(len(rows)) if i != item]
         relevant = [labels[i] == labels[query] for i in others]
-        wanted = ranking.lgap(rows[query], [rows[i] for i in others], relevant, radius)
-        assert found[query] == pytest.approx(wanted, abs=1e-12)
+        expected = ranking.lgap(rows[query], [rows[i] for i in others], relevant, radius)
+        assert values[query] == pytest.approx(expected, abs=1e-12)
 
 
 def test_lgap_of_long_codes_does_not_overflow(rng):
     codes = BinaryCodes.from_bits(rng.integers(0, 2, (5, 4096)))
     same = affinity.classes([0] * 5, [0] * 5)
-    found = metrics.lgap(codes, codes, same, radius=4096)
-    assert found.tolist() == pytest.approx([1.0 / 4097] * 5, rel=1e-3)
+    values = metrics.lgap(codes, codes, same, radius=4096)
+    assert values.tolist() == pytest.approx([1.0 / 4097] * 5, rel=1e-3)
 
 
 def test_lgap_from_counts_is_lgap(rng):
@@ -57,8 +57,8 @@ def test_lgap_from_counts_is_lgap(rng):
     labels = rng.integers(0, 3, 40)
     same = affinity.classes(labels, labels)
     h, largest = count_ties(codes, codes, same), largest_codes(codes, codes)
-    found = metrics.lgap_from_counts(h, largest, 3)
-    assert found.tolist() == metrics.lgap(codes, codes, same, 3).tolist()
+    values = metrics.lgap_from_counts(h, largest, 3)
+    assert values.tolist() == metrics.lgap(codes, codes, same, 3).tolist()
 
 
 @given(bit_rows(5))
@@ -74,8 +74,8 @@ def test_code_use_equals_plain_counting(rows):
     assert use.bit_balance.tolist() == pytest.approx(np.mean(rows, axis=0))
     if n > 1:
         with np.errstate(invalid="ignore", divide="ignore"):
-            wanted = np.nan_to_num(np.corrcoef(np.array(rows, float), rowvar=False))
-        np.testing.assert_allclose(use.bit_correlation, wanted, atol=1e-12)
+            expected = np.nan_to_num(np.corrcoef(np.array(rows, float), rowvar=False))
+        np.testing.assert_allclose(use.bit_correlation, expected, atol=1e-12)
 
 
 def test_code_use_of_one_code_is_silent_and_complete():

@@ -22,8 +22,8 @@ def relevant(ties):
 @given(tied_cases(max_items=5), CUTOFFS, NORMALISERS)
 def test_average_precision_is_the_mean_over_tie_orders(ties, k, normalise):
     assume(relevant(ties))
-    found = metrics.average_precision(histogram_of(ties), k, normalise)
-    assert found[0] == pytest.approx(mean(ties, ranking.ap, k, normalise), abs=1e-12, rel=1e-12)
+    values = metrics.average_precision(histogram_of(ties), k, normalise)
+    assert values[0] == pytest.approx(mean(ties, ranking.ap, k, normalise), abs=1e-12, rel=1e-12)
 
 
 @given(tied_cases(max_items=5), CUTOFFS, NORMALISERS)
@@ -33,44 +33,44 @@ def test_average_precision_is_the_mean_over_tie_orders(ties, k, normalise):
 def test_average_precision_bounds_are_the_extremes_over_tie_orders(ties, k, normalise):
     assume(relevant(ties))
     (worst,), (best,) = metrics.average_precision_bounds(histogram_of(ties), k, normalise)
-    found = values(ties, ranking.ap, k, normalise)
-    assert (worst, best) == pytest.approx((min(found), max(found)), abs=1e-12)
+    result = values(ties, ranking.ap, k, normalise)
+    assert (worst, best) == pytest.approx((min(result), max(result)), abs=1e-12)
 
 
 @given(tied_cases(max_level=3), CUTOFFS, GAINS, DISCOUNTS)
 def test_ndcg_is_the_mean_over_tie_orders(ties, k, gain, discount):
     assume(relevant(ties))
-    found = metrics.ndcg(histogram_of(ties), k, gain, discount)
-    assert found[0] == pytest.approx(mean(ties, ranking.ndcg, k, gain, discount), abs=1e-12)
+    values = metrics.ndcg(histogram_of(ties), k, gain, discount)
+    assert values[0] == pytest.approx(mean(ties, ranking.ndcg, k, gain, discount), abs=1e-12)
 
 
 @given(tied_cases(max_level=3), CUTOFFS, GAINS, DISCOUNTS)
 def test_ndcg_bounds_are_the_extremes_over_tie_orders(ties, k, gain, discount):
     assume(relevant(ties))
     (worst,), (best,) = metrics.ndcg_bounds(histogram_of(ties), k, gain, discount)
-    found = values(ties, ranking.ndcg, k, gain, discount)
-    assert (worst, best) == pytest.approx((min(found), max(found)), abs=1e-12)
+    result = values(ties, ranking.ndcg, k, gain, discount)
+    assert (worst, best) == pytest.approx((min(result), max(result)), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["precision", "recall", "f1"])
 @given(tied_cases(max_level=2), RANKS)
 def test_what_the_first_k_hold_is_the_mean_over_tie_orders(name, ties, k):
     assume(relevant(ties))
-    found = getattr(metrics, name)(histogram_of(ties), k=k)
-    assert found[0] == pytest.approx(mean(ties, getattr(ranking, name), k), abs=1e-12)
+    values = getattr(metrics, name)(histogram_of(ties), k=k)
+    assert values[0] == pytest.approx(mean(ties, getattr(ranking, name), k), abs=1e-12)
 
 
 @given(tied_cases(max_items=6), RANKS)
 def test_hit_rate_is_the_share_of_tie_orders_with_a_hit(ties, k):
-    found = metrics.hit_rate(histogram_of(ties), k)
-    assert found[0] == pytest.approx(mean(ties, ranking.hit, k), abs=1e-12)
+    values = metrics.hit_rate(histogram_of(ties), k)
+    assert values[0] == pytest.approx(mean(ties, ranking.hit, k), abs=1e-12)
 
 
-@given(tied_cases(max_items=6))
-def test_reciprocal_rank_is_the_mean_over_tie_orders(ties):
+@given(tied_cases(max_items=6), CUTOFFS)
+def test_reciprocal_rank_is_the_mean_over_tie_orders(ties, k):
     assume(relevant(ties))
-    found = metrics.reciprocal_rank(histogram_of(ties))
-    assert found[0] == pytest.approx(mean(ties, ranking.reciprocal_rank), abs=1e-12)
+    value = metrics.reciprocal_rank(histogram_of(ties), k)
+    assert value[0] == pytest.approx(mean(ties, ranking.reciprocal_rank, k), abs=1e-12)
 
 
 @given(tied_cases(max_level=3, max_ties=4), st.integers(0, 3))
@@ -102,6 +102,7 @@ def test_queries_do_not_mix(one, other, k):
         lambda h: metrics.hit_rate(h, k),
         lambda h: metrics.f1(h, k),
         metrics.reciprocal_rank,
+        lambda h: metrics.reciprocal_rank(h, k),
     ):
         alone = np.concatenate([metric(part) for part in parts])
         np.testing.assert_allclose(metric(both), alone, rtol=1e-14)

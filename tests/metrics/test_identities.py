@@ -31,6 +31,7 @@ def test_a_cutoff_beyond_the_database_is_no_cutoff(ties, normalise, beyond):
     whole, cut = metrics.average_precision(h), metrics.average_precision(h, k, normalise)
     np.testing.assert_allclose(cut, whole, rtol=1e-14)
     np.testing.assert_allclose(metrics.ndcg(h, k), metrics.ndcg(h), rtol=1e-14)
+    np.testing.assert_array_equal(metrics.reciprocal_rank(h, k), metrics.reciprocal_rank(h))
     bounds = metrics.average_precision_bounds(h), metrics.average_precision_bounds(h, k, normalise)
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-14)
 
@@ -48,12 +49,12 @@ def test_empty_ties_change_nothing(ties):
 def test_curves_by_rank_hold_the_metrics_at_each_rank(ties, ranks):
     h = histogram_of(ties)
     curve = metrics.precision_recall_by_rank(h, ranks)
-    wanted = [metrics.precision(h, k=k)[0] for k in ranks]
-    assert curve.precision[0].tolist() == wanted
-    assert metrics.precision_curve(h, ranks)[0].tolist() == wanted
-    wanted = [metrics.recall(h, k=k)[0] for k in ranks]
-    assert curve.recall[0].tolist() == pytest.approx(wanted, nan_ok=True)
-    assert metrics.recall_curve(h, ranks)[0].tolist() == pytest.approx(wanted, nan_ok=True)
+    expected = [metrics.precision(h, k=k)[0] for k in ranks]
+    assert curve.precision[0].tolist() == expected
+    assert metrics.precision_curve(h, ranks)[0].tolist() == expected
+    expected = [metrics.recall(h, k=k)[0] for k in ranks]
+    assert curve.recall[0].tolist() == pytest.approx(expected, nan_ok=True)
+    assert metrics.recall_curve(h, ranks)[0].tolist() == pytest.approx(expected, nan_ok=True)
 
 
 @given(CASES)
@@ -62,8 +63,8 @@ def test_curves_by_radius_hold_the_metrics_at_each_radius(ties):
     curve = metrics.precision_recall_by_radius(h)
     radii = range(h.n_bits + 1)
     assert curve.precision[0].tolist() == [metrics.precision(h, radius=r)[0] for r in radii]
-    wanted = [metrics.recall(h, radius=r)[0] for r in radii]
-    assert curve.recall[0].tolist() == pytest.approx(wanted, nan_ok=True)
+    expected = [metrics.recall(h, radius=r)[0] for r in radii]
+    assert curve.recall[0].tolist() == pytest.approx(expected, nan_ok=True)
 
 
 @given(tied_cases(max_level=1, max_items=7))
@@ -74,6 +75,7 @@ def test_hits_within_the_first_rank_agree(ties):
     assert metrics.hit_rate(h, 1)[0] == pytest.approx(chance, abs=1e-14)
     assert metrics.average_precision(h, 1)[0] == pytest.approx(chance, abs=1e-14)
     assert metrics.ndcg(h, 1)[0] == pytest.approx(chance, abs=1e-14)
+    assert metrics.reciprocal_rank(h, 1)[0] == pytest.approx(chance, abs=1e-14)
 
 
 UNDEFINED = {
@@ -89,6 +91,7 @@ UNDEFINED = {
     "F1@2": lambda h: metrics.f1(h, k=2),
     "F1@r1": lambda h: metrics.f1(h, radius=1),
     "RR": metrics.reciprocal_rank,
+    "RR@2": lambda h: metrics.reciprocal_rank(h, 2),
     "sklearn": metrics.sklearn_average_precision,
 }
 ZERO = {
@@ -114,8 +117,8 @@ def test_a_query_without_positives_scores_zero_where_that_is_defined(name, h):
 @pytest.mark.parametrize("name", [*UNDEFINED, *ZERO])
 def test_no_queries_give_no_values(name):
     h = TieHistogram(np.zeros((0, 3, 2), np.int64), np.array([0, 1]))
-    found = {**UNDEFINED, **ZERO}[name](h)
-    assert (found.shape, found.dtype) == ((0,), np.float64)
+    values = {**UNDEFINED, **ZERO}[name](h)
+    assert (values.shape, values.dtype) == ((0,), np.float64)
 
 
 def test_average_precision_at_a_cutoff_above_every_positive_is_zero():

@@ -35,8 +35,8 @@ def exact_tie(N, P, n, p, m=None):
 )
 def test_average_precision_behind_ten_million_items(n, p):
     h = two_ties((FAR, 0), (n - p, p))
-    wanted = float(exact_tie(FAR, 0, n, p) / p)
-    assert metrics.average_precision(h)[0] == pytest.approx(wanted, rel=1e-12, abs=0.0)
+    expected = float(exact_tie(FAR, 0, n, p) / p)
+    assert metrics.average_precision(h)[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
     worst, best = metrics.average_precision_bounds(h)
     with mp.workdps(60):
         top = p - FAR * (harmonic(FAR + p) - harmonic(FAR))
@@ -53,8 +53,8 @@ def test_ndcg_behind_ten_million_items(n, discount):
     with mp.workdps(30):
         shift = 1 if discount == "log2" else 0
         ranks = range(FAR + 1 + shift, FAR + n + 1 + shift)
-        wanted = float(sum(mp_log(2) / mp_log(rank) for rank in ranks) / n)
-    assert metrics.ndcg(h, discount=discount)[0] == pytest.approx(wanted, rel=1e-12, abs=0.0)
+        expected = float(sum(mp_log(2) / mp_log(rank) for rank in ranks) / n)
+    assert metrics.ndcg(h, discount=discount)[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 def weights(n, p, m, reach=4000):
@@ -106,19 +106,19 @@ def test_average_precision_cut_inside_a_tie_of_a_million(near, n, p, m):
     ("n", "p", "m"), [(10**6, 3, 7), (10**6, 1000, 1000), (10**6, 1, 10**6 - 1), (5000, 4000, 900)]
 )
 def test_hit_rate_inside_a_large_tie(n, p, m):
-    wanted = 1 - Fraction(comb(n - p, m), comb(n, m))
+    expected = 1 - Fraction(comb(n - p, m), comb(n, m))
     assert metrics.hit_rate(two_ties((9, 0), (n - p, p)), 9 + m)[0] == pytest.approx(
-        float(wanted), rel=1e-13, abs=0.0
+        float(expected), rel=1e-13, abs=0.0
     )
 
 
 def exact_reciprocal_rank(n, p, N):
     """From one positive to p of them: multiply C(n - j, p - 2) by (n - j - p + 2) / (p - 1)."""
     with mp.workdps(50 + 6 * p):
-        found = (harmonic(N + n) - harmonic(N)) / n
+        values = (harmonic(N + n) - harmonic(N)) / n
         for q in range(2, p + 1):
-            found = mpf(q) / ((q - 1) * (n - q + 1)) * ((N + n - q + 2) * found - 1)
-        return float(found)
+            values = mpf(q) / ((q - 1) * (n - q + 1)) * ((N + n - q + 2) * values - 1)
+        return float(values)
 
 
 @pytest.mark.parametrize("N", [0, 50, FAR])
@@ -127,8 +127,29 @@ def exact_reciprocal_rank(n, p, N):
     [(n, p) for n in (600, 2051, 2300, 20_000, 10**6, 10**9) for p in (1, 2, 3, 4, 16, 17, 100)],
 )
 def test_reciprocal_rank_in_a_large_tie(n, p, N):
-    found = metrics.reciprocal_rank(two_ties((N, 0), (n - p, p)))
-    assert found[0] == pytest.approx(exact_reciprocal_rank(n, p, N), rel=1e-12, abs=0.0)
+    values = metrics.reciprocal_rank(two_ties((N, 0), (n - p, p)))
+    assert values[0] == pytest.approx(exact_reciprocal_rank(n, p, N), rel=1e-12, abs=0.0)
+
+
+def summed_reciprocal_rank(n, p, N, m):
+    """The first m terms one by one, in 40 digits: w(j + 1) = w(j) (1 - (p - 1) / (n - j))."""
+    with mp.workdps(40):
+        weight, total = mpf(p) / n, mpf(0)
+        for j in range(1, min(m, n - p + 1) + 1):
+            total += weight / (N + j)
+            weight *= 1 - mpf(p - 1) / max(n - j, 1)
+        return float(total)
+
+
+@pytest.mark.parametrize("N", [0, 50, FAR])
+@pytest.mark.parametrize("m", [1, 700, 2047, 2048, 2049, 2100, 9000])
+@pytest.mark.parametrize(
+    ("n", "p"), [(2300, 3), (10**6, 1), (10**6, 2), (10**6, 3), (10**6, 16), (10**9, 17)]
+)
+def test_reciprocal_rank_cut_inside_a_large_tie(n, p, N, m):
+    value = metrics.reciprocal_rank(two_ties((N, 0), (n - p, p)), N + m)
+    expected = summed_reciprocal_rank(n, p, N, m)
+    assert value[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 COUNTS = st.integers(0, 3) | st.integers(0, 2000) | st.integers(0, 10**7)

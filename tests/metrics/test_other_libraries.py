@@ -19,27 +19,27 @@ def scores_and_levels(ties):
 def test_linear_ndcg_equals_scikit_learn(ties, k):
     scores, levels = scores_and_levels(ties)
     assume(levels.any() and len(levels) > 1)
-    found = metrics.ndcg(histogram_of(ties), k, gain="linear")
-    assert found[0] == pytest.approx(ndcg_score([levels], [scores], k=k), abs=1e-12)
+    values = metrics.ndcg(histogram_of(ties), k, gain="linear")
+    assert values[0] == pytest.approx(ndcg_score([levels], [scores], k=k), abs=1e-12)
 
 
 @given(tied_cases(max_level=2, max_ties=6, max_items=12))
 def test_sklearn_average_precision_is_what_scikit_learn_prints(ties):
     scores, levels = scores_and_levels(ties)
     assume(levels.any())
-    wanted = average_precision_score(levels > 0, scores)
+    expected = average_precision_score(levels > 0, scores)
     assert metrics.sklearn_average_precision(histogram_of(ties))[0] == pytest.approx(
-        wanted, abs=1e-12
+        expected, abs=1e-12
     )
 
 
 def test_average_precision_without_ties_equals_scikit_learn(rng):
     levels = rng.integers(0, 2, 60)
     ties = [[int(level)] for level in levels]
-    wanted = average_precision_score(levels, -np.arange(60.0))
-    assert metrics.average_precision(histogram_of(ties))[0] == pytest.approx(wanted, abs=1e-14)
+    expected = average_precision_score(levels, -np.arange(60.0))
+    assert metrics.average_precision(histogram_of(ties))[0] == pytest.approx(expected, abs=1e-14)
     for bound in metrics.average_precision_bounds(histogram_of(ties)):
-        assert bound[0] == pytest.approx(wanted, abs=1e-14)
+        assert bound[0] == pytest.approx(expected, abs=1e-14)
 
 
 def test_average_precision_is_the_mean_over_seeded_shuffles(rng):
@@ -65,5 +65,5 @@ def test_average_precision_is_the_mean_over_seeded_shuffles(rng):
 def test_all_items_on_one_code_score_near_the_share_of_positives(seed):
     rng = np.random.default_rng(seed)
     n, p = 5000, int(rng.integers(50, 4000))
-    found = metrics.average_precision(histogram_of([[0] * (n - p) + [1] * p, []]))[0]
-    assert found == pytest.approx(p / n, abs=0.01)
+    values = metrics.average_precision(histogram_of([[0] * (n - p) + [1] * p, []]))[0]
+    assert values == pytest.approx(p / n, abs=0.01)

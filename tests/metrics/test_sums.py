@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import harmonic, li, log, mp, mpf
 
-from rankbits.metrics._discount import discount_spans
-from rankbits.metrics._harmonic import span, span_and_ramp
+from rankbits.metrics._sums.discount import discount_spans
+from rankbits.metrics._sums.harmonic import span, span_and_ramp
 
 RUNS = [(0, 1), (0, 31), (0, 40), (3, 2), (30, 2), (31, 1), (31, 2), (32, 1), (33, 2), (60, 7)]
 FAR_RUNS = [(10**7, 1), (10**7, 2), (10**7, 999), (10**9, 3), (10**12, 2)]
@@ -62,9 +62,9 @@ def test_a_long_run_of_discounts_equals_the_logarithmic_integral(stop):
     with mp.workdps(40):
         low, high = mpf(start) + 1.5, mpf(stop) + 1.5
         slopes = 1 / (low * log(low) ** 2) - 1 / (high * log(high) ** 2)
-        wanted = float(log(2) * (li(high) - li(low) - slopes / 24))
+        expected = float(log(2) * (li(high) - li(low) - slopes / 24))
     assert discount_spans(np.array([start, stop]), "log2")[0] == pytest.approx(
-        wanted, rel=1e-14, abs=0.0
+        expected, rel=1e-14, abs=0.0
     )
 
 

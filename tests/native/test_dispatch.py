@@ -17,7 +17,7 @@ def run(code, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     return done.returncode, done.stdout.strip(), done.stderr

@@ -76,42 +76,23 @@ def soft_call(dtype=np.float32, **changes):
         "items": reals(N_ITEMS, N_BITS, dtype=dtype),
         "levels": zeros(N_QUERIES, N_ITEMS, dtype=np.uint8),
         "own": np.full(N_QUERIES, -1),
+        "n_levels": N_LEVELS,
         "n_bins": N_BINS,
         "delta": 1.0,
         "is_square": False,
-        "counts": zeros(N_QUERIES, N_BINS + 1, N_LEVELS, dtype=dtype),
-        "level_counts": zeros(N_QUERIES, N_LEVELS),
-        "bins": zeros(0, dtype=np.uint8),
+        "keeps_cells": True,
     }
     return call | changes
 
 
-def pull_call(dtype=np.float32, **changes):
-    call = soft_call(dtype)
-    how = (N_BINS, 1.0, False)
-    n_bins = _native.kept_bins(call["queries"], call["items"], *how)
-    del call["level_counts"]
-    call["grad_counts"] = call.pop("counts")
-    call |= {
-        "bins": zeros(n_bins, dtype=np.uint8),
-        "grad_queries": zeros(N_QUERIES, N_BITS, dtype=dtype),
-        "grad_items": zeros(N_ITEMS, N_BITS, dtype=dtype),
-    }
-    return call | changes
-
-
-def ap_call(dtype=np.float64, **changes):
+def ap_call(**changes):
     return {
-        "counts": np.ones((N_QUERIES, 9, 2), dtype),
+        "counts": np.ones((N_QUERIES, 9, 2)),
         "level_counts": np.full((N_QUERIES, 2), 9),
         "form": 0,
-        "values": zeros(N_QUERIES, dtype=dtype),
-        "grads": zeros(N_QUERIES, 9, 2, dtype=dtype),
+        "values": np.zeros(N_QUERIES),
+        "grads": np.zeros((N_QUERIES, 9, 2)),
     } | changes
-
-
-def ndcg_call(dtype=np.float64, **changes):
-    return ap_call(dtype) | {"gains": np.arange(2.0), "discount_sums": np.arange(19.0)} | changes
 
 
 CALLS = {
@@ -171,50 +152,29 @@ CALLS = {
             ({"out": zeros(3, 39, dtype=np.uint16)}, r"out must have shape \(3, 40\)"),
         ],
     ),
-    "count_soft": (
+    "soft_histogram": (
         soft_call,
         [
             ({"items": reals(N_ITEMS, 7)}, r"items must have shape \(40, 8\), got \(40, 7\)"),
             ({"is_square": True}, r"items must have shape \(3, 8\)"),
             ({"queries": reals(3, 0), "items": reals(40, 0)}, "at least one bit"),
-            ({"n_bins": 9}, r"counts must have shape \(3, 10, 2\), got \(3, 9, 2\)"),
             ({"n_bins": 0}, "n_bins must be from 1 to 4096, got 0"),
             ({"n_bins": 2**63}, "n_bins must be from 1 to 4096"),
+            ({"n_levels": 0}, "n_levels must be from 1 to 256, got 0"),
+            ({"n_levels": 257}, "n_levels must be from 1 to 256, got 257"),
             ({"levels": zeros(3, 39, dtype=np.uint8)}, r"levels must have shape \(3, 40\)"),
-            ({"levels": np.full((3, 40), 9, np.uint8)}, "levels must be below 2, got 9"),
+            ({"levels": np.zeros((3, 40))}, "levels must be of type uint8, int8, int16, int32 or"),
             ({"own": np.zeros(2, np.int64)}, r"own must have shape \(3\)"),
-            ({"level_counts": zeros(3, 1)}, r"level_counts must have shape \(3, 2\)"),
-            ({"bins": zeros(5, dtype=np.uint8)}, r"bins must have shape \(2304\), got \(5\)"),
         ],
     ),
-    "pull_soft": (
-        pull_call,
-        [
-            ({"bins": zeros(0, dtype=np.uint8)}, r"bins must have shape \(2304\), got \(0\)"),
-            ({"grad_queries": reals(2, 8)}, r"grad_queries must have shape \(3, 8\)"),
-            ({"grad_items": reals(39, 8)}, r"grad_items must have shape \(40, 8\)"),
-            ({"grad_counts": reals(3, 8, 2)}, r"counts must have shape \(3, 9, 2\)"),
-            ({"levels": np.full((3, 40), 9, np.uint8)}, "levels must be below 2, got 9"),
-        ],
-    ),
-    "relaxed_ap": (
+    "ap_of_counts": (
         ap_call,
         [
-            ({"counts": np.ones((3, 9, 1)), "level_counts": zeros(3, 1), "grads": zeros(3, 9, 1,
-              dtype=float)}, "counts must have 2 levels, got 1"),
+            ({"counts": np.ones((3, 9, 1))}, "counts must have 2 levels, got 1"),
             ({"level_counts": zeros(2, 2)}, r"level_counts must have shape \(3, 2\)"),
             ({"values": np.zeros(2)}, r"values must have shape \(3\)"),
             ({"grads": np.zeros((3, 8, 2))}, r"grads must have shape \(3, 9, 2\)"),
             ({"form": 7}, "form must be from 0 to 3, got 7"),
-        ],
-    ),
-    "relaxed_ndcg": (
-        ndcg_call,
-        [
-            ({"gains": np.zeros(1)}, r"gains must have shape \(2\)"),
-            ({"discount_sums": np.zeros(1)}, "discount_sums must have at least 2 values, got 1"),
-            ({"values": np.zeros(4)}, r"values must have shape \(3\)"),
-            ({"form": -1}, "form must be from 0 to 3, got -1"),
         ],
     ),
 }  # fmt: skip
@@ -252,23 +212,74 @@ def test_items_of_a_class_that_no_query_has_are_of_level_0(dispatch):
     assert call["counts"][:, 16, 0].tolist() == [N_ITEMS] * 3
 
 
+GAINS, SUMS = np.arange(2.0), np.arange(99.0)
+METHOD_CASES = [
+    ("counts", (reals(3, 8, 2),), r"out must have shape \(3, 9, 2\), got \(3, 8, 2\)"),
+    ("ap", (0, reals(2)), r"values must have shape \(3\)"),
+    ("ap", (4, reals(3)), "form must be from 0 to 3, got 4"),
+    ("ndcg", (0, np.zeros(1), SUMS, reals(3)), r"gains must have shape \(2\)"),
+    ("ndcg", (0, GAINS, np.zeros(1), reals(3)), "discount_sums must have at least 2 values, got 1"),
+    ("ndcg", (0, GAINS, SUMS, reals(4)), r"values must have shape \(3\)"),
+    ("ndcg", (-1, GAINS, SUMS, reals(3)), "form must be from 0 to 3, got -1"),
+    ("pull_values", (reals(2), reals(3, 8), reals(40, 8)), r"grad_values must have shape \(3\)"),
+    ("pull_values", (reals(3), reals(2, 8), reals(40, 8)), r"grad_queries must have shape"),
+    ("pull_counts", (reals(3, 8, 2), reals(3, 8), reals(40, 8)), r"grad_counts must have shape"),
+    ("pull_counts", (reals(3, 9, 2), reals(3, 8), reals(39, 8)), r"grad_items must have shape"),
+]
+
+
+@pytest.mark.parametrize(("method", "arguments", "says"), METHOD_CASES)
+def test_arrays_of_another_shape_than_the_histogram_are_a_value_error(
+    dispatch, method, arguments, says
+):
+    hist = _native.soft_histogram(**soft_call())
+    hist.ap(0, reals(3))
+    with pytest.raises(ValueError, match=says):
+        getattr(hist, method)(*arguments)
+
+
+def test_a_histogram_is_pulled_only_after_what_pulling_needs():
+    no_cells = _native.soft_histogram(**soft_call(keeps_cells=False))
+    no_cells.ap(0, reals(3))
+    no_values = _native.soft_histogram(**soft_call())
+    three_levels = _native.soft_histogram(**soft_call(n_levels=3))
+    for_codes = reals(3, 8), reals(40, 8)
+    with pytest.raises(ValueError, match="grad_counts must be those of a histogram that keeps"):
+        no_cells.pull_counts(reals(3, 9, 2), *for_codes)
+    for hist in (no_cells, no_values):
+        with pytest.raises(ValueError, match="grad_values must come after values"):
+            hist.pull_values(reals(3), *for_codes)
+    with pytest.raises(ValueError, match="n_levels must be 2 for AP, got 3"):
+        three_levels.ap(0, reals(3))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, -1e30])
 def test_soft_counts_of_any_number_stay_inside_their_tables(dispatch, value):
     for dtype in (np.float32, np.float64):
-        call = soft_call(dtype, queries=np.full((N_QUERIES, N_BITS), value, dtype))
-        _native.count_soft(**call)
-        _native.pull_soft(**pull_call(dtype, queries=call["queries"]))
+        queries = np.full((N_QUERIES, N_BITS), value, dtype)
+        hist = _native.soft_histogram(**soft_call(dtype, queries=queries))
+        values = np.zeros(N_QUERIES, dtype)
+        for_codes = np.zeros((N_QUERIES, N_BITS), dtype), np.zeros((N_ITEMS, N_BITS), dtype)
         for form in range(4):
-            counts = np.full((N_QUERIES, 9, 2), value, dtype)
-            _native.relaxed_ndcg(**ndcg_call(dtype, counts=counts, form=form))
-            _native.relaxed_ap(**ap_call(dtype, counts=counts, form=form))
+            hist.ap(form, values)
+            hist.ndcg(form, GAINS, SUMS, values)
+            hist.pull_values(values, *for_codes)
+            _native.ap_of_counts(**ap_call(counts=np.full((N_QUERIES, 9, 2), value), form=form))
 
 
-def test_bins_and_level_counts_of_any_number_stay_inside_their_tables(dispatch):
-    call = pull_call()
-    _native.pull_soft(**call | {"bins": np.full_like(call["bins"], 255)})
-    for value in (-(2**63), -1, 2**62):
-        _native.relaxed_ndcg(**ndcg_call(level_counts=np.full((N_QUERIES, 2), value)))
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.int32, np.int64])
+def test_levels_that_do_not_exist_count_as_the_last_one(dispatch, dtype):
+    info = np.iinfo(dtype)
+    levels = np.resize(np.array([0, 1, 2, 5, info.max, info.min], dtype), (N_QUERIES, N_ITEMS))
+    for precision in (np.float32, np.float64):
+        hist = _native.soft_histogram(**soft_call(precision, levels=levels, n_levels=3))
+        counts = np.zeros((N_QUERIES, N_BINS + 1, 3), precision)
+        hist.counts(counts)
+        places = np.where((levels < 0) | (levels > 2), 2, levels)
+        sizes = [np.bincount(row, minlength=3) for row in places]
+        np.testing.assert_allclose(counts.sum(1), sizes, rtol=1e-6)
+        assert hist.has_negative_level == (info.min < 0)
+    assert _native.level_range(levels) == (info.min, info.max)
 
 
 def test_polygammas_refuse_sizes_that_do_not_match():

@@ -177,7 +177,7 @@ def test_exact_ap_and_its_gradient_agree_with_ninety_digits_on_both_sides_of_the
     of_level = np.array([[1, 1]], np.int64)
     values, grads = np.empty(1), np.empty_like(counts)
     with _native.dispatched(dispatch):
-        _native.relaxed_ap(counts, of_level, 0, values, grads, 1)
+        _native.ap_of_counts(counts, of_level, 0, values, grads)
     with mpmath.workdps(90):
         c = [mpmath.mpf(float(x)) for x in counts[0].sum(1)]
         p = [mpmath.mpf(float(x)) for x in counts[0, :, 1]]

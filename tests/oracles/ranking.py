@@ -88,8 +88,8 @@ def hit(order, k):
     return float(any(order[:k]))
 
 
-def reciprocal_rank(order):
-    return 1.0 / next(rank for rank, level in enumerate(order, start=1) if level)
+def reciprocal_rank(order, k=None):
+    return next((1.0 / rank for rank, level in enumerate(order[:k], start=1) if level), 0.0)
 
 
 def within(ties, radius):

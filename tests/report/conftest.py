@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from rankbits import BinaryCodes, affinity
-from rankbits.evaluate._audit import audit
+from rankbits.evaluation._audit import audit
 from rankbits.report import _curves, _plots
 
 

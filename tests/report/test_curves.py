@@ -5,8 +5,8 @@ import pytest
 
 from rankbits import BinaryCodes, affinity, methods
 from rankbits.errors import InputError
-from rankbits.evaluate._audit import audit
-from rankbits.evaluate._audit_result import TieSizes
+from rankbits.evaluation._audit import audit
+from rankbits.evaluation._audit_result import TieSizes
 from rankbits.report import distance_plot, training_plot
 from rankbits.report._curves import distance_shares, kept_epoch, overlap
 

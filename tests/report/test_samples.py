@@ -9,7 +9,7 @@ from PIL import Image
 
 from rankbits import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.report import Pictures, samples
+from rankbits.report import SamplePictures, samples
 from rankbits.report._samples import nearest, picture
 
 
@@ -59,7 +59,7 @@ def test_a_sample_has_the_nearest_of_each_codes_with_their_pictures():
     labels = [rng.integers(0, 3, n) for n in (4, 25)]
     ink = [rng.random((n, 2, 3)) for n in (4, 25)]
     codes = {name: tuple(map(BinaryCodes.from_bits, pair)) for name, pair in bits.items()}
-    found = samples([3, 1], codes, *map(Pictures, ink, labels), k=5)
+    found = samples([3, 1], codes, *map(SamplePictures, ink, labels), k=5)
     assert [sample.query for sample in found] == [3, 1]
     for sample in found:
         row = sample.query
@@ -80,4 +80,4 @@ def test_a_sample_has_the_nearest_of_each_codes_with_their_pictures():
 @pytest.mark.parametrize("shape", [(4, 6), (3, 2, 3)])
 def test_pictures_must_be_as_many_as_labels(shape):
     with pytest.raises(InputError, match=r"ink must have shape \(n, height, width\) for 4 labels"):
-        Pictures(np.zeros(shape), np.arange(4))
+        SamplePictures(np.zeros(shape), np.arange(4))

@@ -1,6 +1,6 @@
 import pytest
 
-from rankbits.evaluate._audit_result import ROWS
+from rankbits.evaluation._audit_result import ROWS
 from rankbits.report import _words
 
 

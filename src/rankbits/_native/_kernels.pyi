@@ -37,53 +37,42 @@ def largest_counts(
 def distances(
     queries: np.ndarray, items: np.ndarray, out: np.ndarray, n_threads: int = 1
 ) -> None: ...
-def kept_bins(
-    queries: np.ndarray, items: np.ndarray, n_bins: int, delta: float, is_square: bool
-) -> int: ...
-def count_soft(
+
+class SoftHistogram32:
+    has_negative_level: bool
+    def counts(self, out: np.ndarray) -> None: ...
+    def ap(self, form: int, values: np.ndarray) -> None: ...
+    def ndcg(
+        self, form: int, gains: np.ndarray, discount_sums: np.ndarray, values: np.ndarray
+    ) -> None: ...
+    def pull_values(
+        self, grad_values: np.ndarray, grad_queries: np.ndarray, grad_items: np.ndarray
+    ) -> None: ...
+    def pull_counts(
+        self, grad_counts: np.ndarray, grad_queries: np.ndarray, grad_items: np.ndarray
+    ) -> None: ...
+
+class SoftHistogram64(SoftHistogram32): ...  # the same methods, in double precision
+
+def soft_histogram(
     queries: np.ndarray,
     items: np.ndarray,
     levels: np.ndarray,
     own: np.ndarray,
+    n_levels: int,
     n_bins: int,
     delta: float,
     is_square: bool,
-    counts: np.ndarray,
-    level_counts: np.ndarray,
-    bins: np.ndarray,
+    keeps_cells: bool,
     n_threads: int = 1,
-) -> None: ...
-def pull_soft(
-    queries: np.ndarray,
-    items: np.ndarray,
-    levels: np.ndarray,
-    own: np.ndarray,
-    n_bins: int,
-    delta: float,
-    is_square: bool,
-    grad_counts: np.ndarray,
-    bins: np.ndarray,
-    grad_queries: np.ndarray,
-    grad_items: np.ndarray,
-    n_threads: int = 1,
-) -> None: ...
-def relaxed_ap(
+) -> SoftHistogram32 | SoftHistogram64: ...
+def level_range(levels: np.ndarray) -> tuple[int, int]: ...
+def ap_of_counts(
     counts: np.ndarray,
     level_counts: np.ndarray,
     form: int,
     values: np.ndarray,
     grads: np.ndarray,
-    n_threads: int = 1,
-) -> None: ...
-def relaxed_ndcg(
-    counts: np.ndarray,
-    level_counts: np.ndarray,
-    form: int,
-    gains: np.ndarray,
-    discount_sums: np.ndarray,
-    values: np.ndarray,
-    grads: np.ndarray,
-    n_threads: int = 1,
 ) -> None: ...
 def polygammas(x: np.ndarray, out: np.ndarray) -> None: ...
 def to_planes(packed: np.ndarray, planes: np.ndarray) -> None: ...

@@ -9,19 +9,31 @@ from rankbits.affinity._classes import Classes, classes
 from rankbits.affinity._dense import Levels, levels
 from rankbits.affinity._judgements import Judgements, judgements
 from rankbits.affinity._neighbours import Neighbours, distance_quantiles, neighbours
+from rankbits.affinity._qrels import (
+    JudgedPair,
+    QrelsCounts,
+    QrelsJudgements,
+    qrels_pairs,
+    read_judgements,
+)
 from rankbits.affinity._tags import Tags, tags
 
 __all__ = [
     "Affinity",
     "Classes",
+    "JudgedPair",
     "Judgements",
     "Levels",
     "Neighbours",
+    "QrelsCounts",
+    "QrelsJudgements",
     "Tags",
     "classes",
     "distance_quantiles",
     "judgements",
     "levels",
     "neighbours",
+    "qrels_pairs",
+    "read_judgements",
     "tags",
 ]

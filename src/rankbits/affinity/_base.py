@@ -32,21 +32,21 @@ class Affinity(ABC):
     def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
         """Positions in `levels` of every (query_rows[i], item_rows[j]), as `indices` types them.
 
-        Rows are numbered from 0, in any order, repeats allowed: what a minibatch asks for.
+        Rows are numbered from 0, in any order, repeats allowed, as in a minibatch.
         """
-        found = np.empty((len(query_rows), len(item_rows)), self.index_dtype)
+        positions = np.empty((len(query_rows), len(item_rows)), self.index_dtype)
         for i, query in enumerate(query_rows):
-            found[i] = self.indices(slice(query, query + 1), slice(None))[0, item_rows]
-        return found
+            positions[i] = self.indices(slice(query, query + 1), slice(None))[0, item_rows]
+        return positions
 
     def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Positions in `levels` of single pairs (queries[j], items[j]); -1 in items gives 0."""
-        found = np.zeros(len(queries), np.int64)
+        positions = np.zeros(len(queries), np.int64)
         for j, (query, item) in enumerate(zip(queries, items, strict=True)):
             if item >= 0:
                 block = self.indices(slice(query, query + 1), slice(item, item + 1))
-                found[j] = block[0, 0]
-        return found
+                positions[j] = block[0, 0]
+        return positions
 
     @property
     def index_dtype(self) -> np.dtype:
@@ -58,7 +58,7 @@ class Affinity(ABC):
 
 
 def levels_with_zero(name: str, values: np.ndarray) -> np.ndarray:
-    """Distinct levels, ascending from 0, of whatever integers came."""
+    """Distinct levels, ascending from 0, of an array of integers."""
     if values.dtype.kind not in "biu":
         raise InputError(f"{name} must be non-negative integers, got {_check.describe(values)}")
     if values.size and values.min() < 0:

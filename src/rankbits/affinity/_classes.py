@@ -14,7 +14,15 @@ _TABLE_SPAN = 1 << 20
 
 
 class Classes(Affinity):
-    """Same class: 1, other class: 0. Build it with `rankbits.affinity.classes`."""
+    """Same class: 1, other class: 0. Build it with `rankbits.affinity.classes`.
+
+    Parameters
+    ----------
+    query_labels : ndarray of shape (n_queries,)
+        The class of each query, as integers, strings or bytes. At least one query is needed.
+    database_labels : ndarray of shape (n_items,)
+        The class of each item, of the same kind as `query_labels`. It may be memory-mapped.
+    """
 
     def __init__(self, query_labels: np.ndarray, database_labels: np.ndarray) -> None:
         names, query_ids = np.unique(query_labels, return_inverse=True)
@@ -74,15 +82,15 @@ def classes(query_labels: Any, database_labels: Any) -> Classes:
     >>> classes(["cat", "dog"], ["dog", "cow", "cat"]).indices(slice(None), slice(None)).tolist()
     [[0, 0, 1], [1, 0, 0]]
     """
-    mine = _labels("query_labels", query_labels)
-    theirs = _labels("database_labels", database_labels)
-    kinds = _KINDS[mine.dtype.kind], _KINDS[theirs.dtype.kind]
+    query_side = _labels("query_labels", query_labels)
+    database_side = _labels("database_labels", database_labels)
+    kinds = _KINDS[query_side.dtype.kind], _KINDS[database_side.dtype.kind]
     if kinds[0] != kinds[1]:
         raise InputError(
             f"query_labels are {kinds[0]} and database_labels are {kinds[1]}; "
             "no label of one could equal a label of the other"
         )
-    return Classes(mine, theirs)
+    return Classes(query_side, database_side)
 
 
 def _labels(name: str, values: Any) -> np.ndarray:

@@ -10,7 +10,13 @@ from rankbits.errors import InputError
 
 
 class Levels(Affinity):
-    """A (Q, N) matrix of levels. Build it with `rankbits.affinity.levels`."""
+    """A (Q, N) matrix of levels. Build it with `rankbits.affinity.levels`.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (Q, N), integers or bool
+        The level of each pair of a query and an item, not negative. It may be memory-mapped.
+    """
 
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix
@@ -32,6 +38,12 @@ class Levels(Affinity):
 
 def levels(matrix: Any) -> Levels:
     """Affinity as given: a (Q, N) array of non-negative integers, 0 = irrelevant.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (Q, N), integers or bool
+        The level of each pair of a query (row) and an item (column). At most 65,536 distinct
+        levels may occur, and floating-point numbers are refused.
 
     >>> levels([[0, 3, 1]]).levels.tolist()
     [0, 1, 3]

@@ -12,22 +12,36 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 class Judgements(Affinity):
-    """Judged pairs, sorted by query and item. Build it with `rankbits.affinity.judgements`."""
+    """Judged pairs, sorted by query and item. Build it with `rankbits.affinity.judgements`.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (n, 3)
+        The judged pairs as (query, item, level), sorted by query and then by item. Queries and
+        items are row numbers from 0, and no pair occurs twice.
+    shape : tuple of two int
+        The number of queries and the number of items.
+    """
 
     def __init__(self, rows: np.ndarray, shape: tuple[int, int]) -> None:
         self.queries, self.items, values = rows.T
         self.levels = levels_with_zero("levels of rows", values)
-        self.found = np.searchsorted(self.levels, values)
+        self.positions = np.searchsorted(self.levels, values)
         self.shape = shape
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The judged pairs as int64 rows (query, item, level), sorted by query and item."""
+        return np.column_stack([self.queries, self.items, self.levels[self.positions]])
 
     def indices(self, queries: slice, items: slice) -> np.ndarray:
         first, last, _ = queries.indices(self.shape[0])
         left, right, _ = items.indices(self.shape[1])
         block = np.zeros((max(last - first, 0), max(right - left, 0)), self.index_dtype)
         inside = slice(*np.searchsorted(self.queries, (first, last)))
-        rows, columns, found = self.queries[inside], self.items[inside], self.found[inside]
-        kept = (columns >= left) & (columns < right)
-        block[rows[kept] - first, columns[kept] - left] = found[kept]
+        rows, columns = self.queries[inside], self.items[inside]
+        is_here = (columns >= left) & (columns < right)
+        block[rows[is_here] - first, columns[is_here] - left] = self.positions[inside][is_here]
         return block
 
     def block(self, query_rows: np.ndarray, item_rows: np.ndarray) -> np.ndarray:
@@ -39,8 +53,8 @@ class Judgements(Affinity):
         starts = np.repeat(first - (np.cumsum(n_judged) - n_judged), n_judged)
         judged = starts + np.arange(len(rows))
         spots = np.searchsorted(names, self.items[judged])
-        kept = np.append(names, -1)[spots] == self.items[judged]
-        block[rows[kept], spots[kept]] = self.found[judged[kept]]
+        is_here = np.append(names, -1)[spots] == self.items[judged]
+        block[rows[is_here], spots[is_here]] = self.positions[judged[is_here]]
         return block[:, columns]
 
 

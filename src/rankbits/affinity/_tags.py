@@ -12,7 +12,19 @@ _BLOCK_CELLS = 1 << 20
 
 
 class Tags(Affinity):
-    """Shared tags, counted or not. Build it with `rankbits.affinity.tags`."""
+    """Shared tags, counted or not. Build it with `rankbits.affinity.tags`.
+
+    Parameters
+    ----------
+    query_tags : ndarray of shape (n_queries, L)
+        Multi-hot tags of the queries: 1 where a query has the tag of a column, else 0.
+    database_tags : ndarray of shape (n_items, L)
+        Multi-hot tags of the items, with the same tags in the same columns. It may be
+        memory-mapped.
+    graded : bool
+        If True, the level of a pair is the number of tags that it shares. If False, the level is
+        1 for every pair that shares a tag.
+    """
 
     def __init__(self, query_tags: np.ndarray, database_tags: np.ndarray, graded: bool) -> None:
         self.query_tags = query_tags != 0
@@ -36,8 +48,8 @@ class Tags(Affinity):
         return self._positions(query_rows, item_rows)
 
     def _positions(self, queries: slice | np.ndarray, items: slice | np.ndarray) -> np.ndarray:
-        mine = self.query_tags[queries].astype(np.float32)
-        shared: np.ndarray = mine @ self.database_rows(items).astype(np.float32).T
+        query_side = self.query_tags[queries].astype(np.float32)
+        shared: np.ndarray = query_side @ self.database_rows(items).astype(np.float32).T
         np.minimum(shared, self.levels[-1], out=shared)
         return shared.astype(self.index_dtype)
 
@@ -54,13 +66,15 @@ def tags(query_tags: Any, database_tags: Any, graded: bool = False) -> Tags:
     >>> tags([[1, 1, 0]], [[1, 1, 1], [0, 0, 1]], graded=True).indices(slice(None), slice(None))
     array([[2, 0]], dtype=uint8)
     """
-    mine, theirs = _multi_hot("query_tags", query_tags), _multi_hot("database_tags", database_tags)
-    if mine.shape[1] != theirs.shape[1]:
+    query_side = _multi_hot("query_tags", query_tags)
+    database_side = _multi_hot("database_tags", database_tags)
+    if query_side.shape[1] != database_side.shape[1]:
         raise InputError(
-            f"query_tags have {mine.shape[1]} columns and database_tags have {theirs.shape[1]}; "
+            f"query_tags have {query_side.shape[1]} columns and database_tags have "
+            f"{database_side.shape[1]}; "
             "both must describe the same tags in the same order"
         )
-    return Tags(mine, theirs, bool(graded))
+    return Tags(query_side, database_side, bool(graded))
 
 
 def _multi_hot(name: str, values: Any) -> np.ndarray:

@@ -32,16 +32,16 @@ def planned(
     """All runs, by method and code length; whatever is wrong with one is said before any work."""
     several = chosen.bits if bits is None else bits if isinstance(bits, Iterable) else (bits,)
     lengths = [_check.whole("bits", length, 1, MAX_BITS) for length in several]
-    asked = (
+    method_names = (
         [methods]
         if isinstance(methods, str)
         else list(chosen.methods if methods is None else methods)
     )
-    of_method = {method: _params(chosen, method, asked, params) for method in asked}
-    if not lengths or not asked:
+    of_method = {method: _params(chosen, method, method_names, params) for method in method_names}
+    if not lengths or not method_names:
         raise InputError("methods and bits must not be empty; leave them out for the protocol's")
-    for method, values in of_method.items():
-        made(Job(method, lengths[0], 0, 0, values), None)
+    for method, method_params in of_method.items():
+        create_method(Job(method, lengths[0], 0, 0, method_params), None)
     n_seeds = _check.whole("seeds", seeds, 1)
     pairs = [(seed, seed) for seed in range(n_seeds)]
     if split_seeds is not None:
@@ -49,33 +49,33 @@ def planned(
         pairs = [(split, seed) for split in dict.fromkeys(splits) for seed in range(n_seeds)]
     return [
         Job(method, length, split, seed, of_method[method])
-        for method in dict.fromkeys(asked)
+        for method in dict.fromkeys(method_names)
         for length in dict.fromkeys(lengths)
         for split, seed in pairs
     ]
 
 
 def _params(
-    chosen: Protocol, method: str, asked: list[str], params: dict[str, Any]
+    chosen: Protocol, method: str, method_names: list[str], params: dict[str, Any]
 ) -> dict[str, Any]:
     """Parameters of one method: the protocol's, those for all methods, those for this one."""
-    mine = dict(chosen.defaults.get(method, {}))
+    values = dict(chosen.defaults.get(method, {}))
     own: dict[str, Any] = {}
     for key, value in params.items():
         owner, dot, name = key.rpartition(".")
-        if dot and owner not in asked:
+        if dot and owner not in method_names:
             raise InputError(f"params must be of a method that is run, {key!r} is of {owner!r}")
         if not dot:
-            mine[name] = value
+            values[name] = value
         elif owner == method:
             own[name] = value
     for name in ("n_bits", "random_state"):
-        if name in mine or name in own:
+        if name in values or name in own:
             raise InputError(f"params must not have {name}: bits and seeds say it")
-    return {**mine, **own}
+    return {**values, **own}
 
 
-def made(job: Job, n_threads: int | None) -> Any:
+def create_method(job: Job, n_threads: int | None) -> Any:
     """The method of a run, not yet fitted."""
     from rankbits.methods import get
 

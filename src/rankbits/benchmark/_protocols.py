@@ -1,6 +1,6 @@
 """The protocols: data, split rule, relevance, code lengths, metrics and the papers' numbers.
 
-To add one, write an instance here; nothing else needs to know.
+To add one, write an instance here; nothing else needs to know. `register` adds one from outside.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from rankbits.benchmark._relevance import (
     SharedTags,
 )
 from rankbits.benchmark._splits import PerClass, Sizes, SplitRule, StandardParts
+from rankbits.errors import InputError
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
 _LEARNED = (  # from classes; the order of docs/methods.md
@@ -207,18 +208,39 @@ _PROTOCOLS = (
 )
 
 
+_BY_NAME = {protocol.name: protocol for protocol in _PROTOCOLS}
+
+
 def protocols() -> tuple[Protocol, ...]:
     """All protocols.
 
     >>> {"cifar10-s1", "mlgap-cifar100"} <= {protocol.name for protocol in protocols()}
     True
     """
-    return _PROTOCOLS
+    return tuple(_BY_NAME.values())
 
 
 def protocol(name: str | Protocol) -> Protocol:
-    """A protocol by name; one that is made already comes back."""
+    """A protocol by name.
+
+    Parameters
+    ----------
+    name : one of the names of `protocols`, or a `Protocol`, which is returned as it is
+    """
     if isinstance(name, Protocol):
         return name
-    known = {found.name: found for found in _PROTOCOLS}
-    return known[_check.choice("protocol", name, tuple(known))]
+    return _BY_NAME[_check.choice("protocol", name, tuple(_BY_NAME))]
+
+
+def register(protocol: Protocol) -> Protocol:
+    """Add a protocol, so that `run` and the command line know its name.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        Its name must be new.
+    """
+    if _BY_NAME.get(protocol.name, protocol) is not protocol:
+        raise InputError(f"protocol {protocol.name!r} is registered already; choose another name")
+    _BY_NAME[protocol.name] = protocol
+    return protocol

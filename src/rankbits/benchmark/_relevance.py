@@ -11,7 +11,7 @@ import numpy as np
 from rankbits import affinity
 from rankbits._check import describe
 from rankbits.affinity import Affinity
-from rankbits.benchmark._splits import Split
+from rankbits.benchmark._splits import ProtocolSplit
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
 
@@ -42,39 +42,55 @@ class Task:
 class SameClass:
     """Level 1 for the same class."""
 
-    def task(self, data: Labelled, split: Split) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 1, "classes, shape (n,)")
-        mine, theirs = data.y[split.queries], data.y[split.database]
-        return _task(data, split, data.y[split.training], affinity.classes(mine, theirs))
+        of_queries, of_database = data.y[split.queries], data.y[split.database]
+        return _task(data, split, data.y[split.training], affinity.classes(of_queries, of_database))
 
 
 @dataclass(frozen=True)
 class SharedTags:
-    """Level 1 for a shared tag; graded, the number of shared tags."""
+    """Level 1 for a shared tag; graded, the number of shared tags.
+
+    Attributes
+    ----------
+    graded : whether the level is the number of shared tags
+    """
 
     graded: bool = False
 
-    def task(self, data: Labelled, split: Split) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 2, "multi-hot tags, shape (n, tags)")
-        mine, theirs = data.y[split.queries], data.y[split.database]
-        relation = affinity.tags(mine, theirs, graded=self.graded)
+        of_queries, of_database = data.y[split.queries], data.y[split.database]
+        relation = affinity.tags(of_queries, of_database, graded=self.graded)
         return _task(data, split, data.y[split.training], relation)
 
 
 @dataclass(frozen=True)
 class Near:
-    """Levels by L2 distance: thresholds are these quantiles of the distances in training."""
+    """Levels by L2 distance: thresholds are these quantiles of the distances in training.
+
+    Attributes
+    ----------
+    shares : the share of the training pairs within each threshold
+    levels : the level of a pair within each threshold
+    """
 
     shares: tuple[float, ...]
     levels: tuple[int, ...]
 
-    def task(self, data: Labelled, split: Split) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         if data.x.ndim != 2:
             raise InputError(f"data must have features, shape (n, d), got {describe(data.x)}")
-        x, mine, theirs = (data.x[rows] for rows in (split.training, split.queries, split.database))
+        x, of_queries, of_database = (
+            data.x[rows] for rows in (split.training, split.queries, split.database)
+        )
         cuts = affinity.distance_quantiles(x, self.shares)
         learned = affinity.neighbours(x, x, cuts, self.levels)
-        judged = affinity.neighbours(mine, theirs, cuts, self.levels)
+        judged = affinity.neighbours(of_queries, of_database, cuts, self.levels)
         return _task(data, split, learned, _tabulated(judged))
 
 
@@ -82,7 +98,8 @@ class Near:
 class NestedClasses:
     """Level 2 for the same class, 1 for the same superclass; y to learn from has both as tags."""
 
-    def task(self, data: Labelled, split: Split) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         return SharedTags(graded=True).task(replace(data, y=_class_and_superclass(data)), split)
 
 
@@ -90,7 +107,8 @@ class NestedClasses:
 class SameSuperclass:
     """Level 1 for the same superclass; y to learn from has levels 2, 1, 0: class, superclass."""
 
-    def task(self, data: Labelled, split: Split) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
         tags = _class_and_superclass(data)[split.training]
         assert data.coarse is not None  # noqa: S101
         upper = data.coarse[data.y]
@@ -111,7 +129,7 @@ def _class_and_superclass(data: Labelled) -> np.ndarray:
     return np.concatenate(tags, axis=1)
 
 
-def _task(data: Labelled, split: Split, y: Any, relation: Affinity) -> Task:
+def _task(data: Labelled, split: ProtocolSplit, y: Any, relation: Affinity) -> Task:
     return Task(data.x[split.training], y, data.x[split.queries], data.x[split.database], relation)
 
 

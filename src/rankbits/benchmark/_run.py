@@ -13,15 +13,16 @@ from typing import Any
 from rankbits import _check
 from rankbits._json import as_json
 from rankbits.benchmark._environment import environment, peak_memory_mb
-from rankbits.benchmark._plan import Job, made, planned
+from rankbits.benchmark._plan import Job, create_method, planned
 from rankbits.benchmark._protocols import Protocol, protocol
 from rankbits.benchmark._relevance import Task
 from rankbits.benchmark._scores import checked_metrics, scores
-from rankbits.benchmark._sources import Source, load_source
-from rankbits.benchmark._splits import Split
+from rankbits.benchmark._sources import DataSource, load_source
+from rankbits.benchmark._splits import ProtocolSplit
 from rankbits.benchmark._store import FORMAT, Store, settings_hash
 from rankbits.benchmark._summary import summarise
 from rankbits.errors import InputError
+from rankbits.methods import PosteriorCache
 
 Report = Callable[[dict[str, Any], bool], None]
 
@@ -65,17 +66,19 @@ def run(
     for split_seed, group in _by_split(jobs):
         split = chosen.split.draw(source.data, split_seed)
         task: Task | None = None
+        cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
         for job in group:
             settings = _settings(chosen, source, job, names)
-            found = store.get(settings)
-            is_old = found is not None
-            if found is None:
+            result = store.get(settings)
+            is_old = result is not None
+            if result is None:
                 task = task or chosen.relevance.task(source.data, split)
-                found = _result(settings, split, _measured(job, task, names, n_threads), n_threads)
-                store.put(settings, found)
-            runs.append(found)
+                measured = _measured(job, task, names, n_threads, cache)
+                result = _result(settings, split, measured, n_threads)
+                store.put(settings, result)
+            runs.append(result)
             if report is not None:
-                report(found, is_old)
+                report(result, is_old)
     runs.sort(key=lambda done: _place(jobs, done["settings"]))
     return {
         "protocol": chosen.to_dict(),
@@ -98,7 +101,9 @@ def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
     return [tuple(getattr(job, key) for key in keys) for job in jobs].index(wanted)
 
 
-def _settings(chosen: Protocol, source: Source, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
+def _settings(
+    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...]
+) -> dict[str, Any]:
     """Whatever the numbers of a run depend on."""
     from rankbits import __version__
 
@@ -116,20 +121,22 @@ def _settings(chosen: Protocol, source: Source, job: Job, names: tuple[str, ...]
 
 
 def _measured(
-    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None
+    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None, cache: PosteriorCache
 ) -> dict[str, Any]:
     """Learn, encode, evaluate, with the seconds each took."""
-    hasher, clock = made(job, n_threads), time.perf_counter
+    hasher, clock = create_method(job, n_threads), time.perf_counter
+    if "posterior_cache" in hasher.get_params(deep=False):
+        hasher.set_params(posterior_cache=cache)
     with _limited(n_threads):
         started = clock()
         _fit(hasher, job, task)
         fitted = clock()
         queries, database = hasher.encode(task.query_x), hasher.encode(task.database_x)
         encoded = clock()
-        found = scores(queries, database, task.affinity, names, n_threads)
+        result = scores(queries, database, task.affinity, names, n_threads)
         evaluated = clock()
     return {
-        "metrics": found,
+        "metrics": result,
         "seconds": {
             "fit": round(fitted - started, 4),
             "encode": round(encoded - fitted, 4),
@@ -157,7 +164,7 @@ def _limited(n_threads: int | None) -> AbstractContextManager[Any]:
 
 
 def _result(
-    settings: dict[str, Any], split: Split, measured: dict[str, Any], n_threads: int | None
+    settings: dict[str, Any], split: ProtocolSplit, measured: dict[str, Any], n_threads: int | None
 ) -> dict[str, Any]:
     return {
         "rankbits_bench": FORMAT,

@@ -15,8 +15,9 @@ from rankbits import metrics
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.evaluate import evaluate, parse_metrics
+from rankbits.evaluation import evaluate
 from rankbits.histogram import TieHistogram
+from rankbits.metrics import parse_metrics
 
 _EIGHT_BITS, _RELEASED = "nDCG(8-bit)", "nDCG(released)"
 _LARGEST = 127  # of an 8-bit integer
@@ -39,17 +40,17 @@ def scores(
 ) -> dict[str, dict[str, Any]]:
     """Mean, queries, queries left out, and conventions of each metric, ready for JSON."""
     usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
-    found = evaluate(queries, database, affinity, usual or ["nDCG"], n_threads=n_threads)
-    told: dict[str, dict[str, Any]] = found.to_dict()["metrics"]
+    evaluation = evaluate(queries, database, affinity, usual or ["nDCG"], n_threads=n_threads)
+    metrics_by_name: dict[str, dict[str, Any]] = evaluation.to_dict()["metrics"]
     saturated = None
     for name in names:
-        if name not in told:
-            saturated = ndcg_of_bytes(found.histogram) if saturated is None else saturated
-            told[name] = _summary(saturated, scores_empty=name == _RELEASED)
+        if name not in metrics_by_name:
+            saturated = ndcg_of_bytes(evaluation.histogram) if saturated is None else saturated
+            metrics_by_name[name] = _summary(saturated, scores_empty=name == _RELEASED)
     for name in names:
-        if told[name]["mean"] is None:
+        if metrics_by_name[name]["mean"] is None:
             raise InputError(f"{name} has no value: nothing is relevant to any query")
-    return {name: told[name] for name in names}
+    return {name: metrics_by_name[name] for name in names}
 
 
 def ndcg_of_bytes(hist: TieHistogram) -> np.ndarray:
@@ -71,11 +72,11 @@ def ndcg_of_bytes(hist: TieHistogram) -> np.ndarray:
 
 def _summary(values: np.ndarray, scores_empty: bool) -> dict[str, Any]:
     n_empty = int(np.isnan(values).sum())
-    kept = np.nan_to_num(values, nan=1.0) if scores_empty else values[~np.isnan(values)]
+    counted_values = np.nan_to_num(values, nan=1.0) if scores_empty else values[~np.isnan(values)]
     empty = "scores 1" if scores_empty else "is left out of the mean and counted"
     return {
-        "mean": float(kept.mean()) if len(kept) else None,
-        "queries": len(kept),
+        "mean": float(counted_values.mean()) if len(counted_values) else None,
+        "queries": len(counted_values),
         "skipped": 0 if scores_empty else n_empty,
         "conventions": {
             "cutoff": "none",

@@ -30,7 +30,7 @@ _BATCHES = "cifar-10-batches-py"
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class DataSource:
     """Data as loaded, the name it came under, and a digest of all its values."""
 
     data: Labelled
@@ -43,28 +43,28 @@ class Source:
         return {"name": self.name, "sha256": self.digest, **rows}
 
 
-def load_source(name: str, path: str | os.PathLike[str]) -> Source:
+def load_source(name: str, path: str | os.PathLike[str]) -> DataSource:
     """The data that a protocol calls `name`, from a file or a folder."""
     place = os.fspath(path)
     if not os.path.exists(place):
         raise InputError(f"data must name a folder or a file, there is no {place}")
-    found = place if os.path.isfile(place) else _found_in(place, name)
-    if os.path.isdir(found):
-        data = load_cifar(found)
-    elif _MOSAICS in _members(found):
-        data = load_cifar_mosaics(found)
+    path = place if os.path.isfile(place) else _found_in(place, name)
+    if os.path.isdir(path):
+        data = load_cifar(path)
+    elif _MOSAICS in _members(path):
+        data = load_cifar_mosaics(path)
     else:
-        data = load_features(found)
-    return Source(data, os.path.basename(os.path.normpath(found)), _digest(data))
+        data = load_features(path)
+    return DataSource(data, os.path.basename(os.path.normpath(path)), _digest(data))
 
 
 def _found_in(folder: str, name: str) -> str:
     """The one file of features, or the folder of batches."""
-    wanted = re.compile(re.escape(name) + r"(?![0-9A-Za-z]).*\.npz")  # cifar10 is not cifar100
+    pattern = re.compile(re.escape(name) + r"(?![0-9A-Za-z]).*\.npz")  # cifar10 is not cifar100
     features = [
         file
         for file in sorted(os.listdir(folder))
-        if wanted.fullmatch(file) and set(_FEATURES) & _members(os.path.join(folder, file))
+        if pattern.fullmatch(file) and set(_FEATURES) & _members(os.path.join(folder, file))
     ]
     if len(features) > 1:
         raise InputError(

@@ -14,7 +14,7 @@ from rankbits.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class ProtocolSplit:
     """Rows of each role, ascending; training rows are rows of the database, no query is.
 
     Attributes
@@ -39,12 +39,18 @@ class Split:
 
 @dataclass(frozen=True)
 class PerClass:
-    """So many queries a class; of the rest, the database, so many a class for training."""
+    """The same number of queries from each class; the rest is the database.
+
+    Attributes
+    ----------
+    queries : number of queries of each class
+    training : number of rows of each class, from the database, that a method may learn from
+    """
 
     queries: int
     training: int
 
-    def draw(self, data: Labelled, seed: int) -> Split:
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
         """Draw from all rows, whatever their standard part."""
         order = np.random.default_rng(seed).permutation(len(data))
         queries, training = [], []
@@ -57,16 +63,16 @@ class PerClass:
                 )
             queries.append(rows[: self.queries])
             training.append(rows[self.queries : self.queries + self.training])
-        asked = np.sort(np.concatenate(queries))
-        rest = np.setdiff1d(np.arange(len(data)), asked, assume_unique=True)
-        return Split(asked, rest, np.sort(np.concatenate(training)))
+        query_rows = np.sort(np.concatenate(queries))
+        rest = np.setdiff1d(np.arange(len(data)), query_rows, assume_unique=True)
+        return ProtocolSplit(query_rows, rest, np.sort(np.concatenate(training)))
 
 
 @dataclass(frozen=True)
 class StandardParts:
     """The data set's own parts: test rows are queries, training rows are database and training."""
 
-    def draw(self, data: Labelled, seed: int) -> Split:
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
         """The same split whatever the seed."""
         queries, database = np.flatnonzero(data.is_test), np.flatnonzero(~data.is_test)
         if not len(queries) or not len(database):
@@ -74,25 +80,32 @@ class StandardParts:
                 f"data must have a standard test part and a training part, got {len(queries)} and "
                 f"{len(database)} rows"
             )
-        return Split(queries, database, database)
+        return ProtocolSplit(queries, database, database)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """So many queries, so large a database, and so many of its rows for training; the rest idle."""
+    """Rows drawn at random, whatever their class; those that are not drawn are not used.
+
+    Attributes
+    ----------
+    queries : number of queries
+    database : number of rows of the database
+    training : number of rows of the database that a method may learn from
+    """
 
     queries: int
     database: int
     training: int
 
-    def draw(self, data: Labelled, seed: int) -> Split:
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
         """Draw from all rows, whatever their standard part."""
-        wanted = self.queries + self.database
-        if len(data) < wanted:
-            raise InputError(f"data must have at least {wanted} rows, got {len(data)}")
-        order = np.random.default_rng(seed).permutation(len(data))[:wanted]
+        n_needed = self.queries + self.database
+        if len(data) < n_needed:
+            raise InputError(f"data must have at least {n_needed} rows, got {len(data)}")
+        order = np.random.default_rng(seed).permutation(len(data))[:n_needed]
         database = order[self.queries :]
-        return Split(
+        return ProtocolSplit(
             np.sort(order[: self.queries]), np.sort(database), np.sort(database[: self.training])
         )
 

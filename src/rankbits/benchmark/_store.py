@@ -43,10 +43,10 @@ class Store:
         if path is None or not path.is_file():
             return None
         try:
-            found = json.loads(path.read_bytes())
+            result = json.loads(path.read_bytes())
         except (ValueError, RecursionError):
             return None
-        return found if _is_result(found, settings_hash(settings)) else None
+        return result if _is_result(result, settings_hash(settings)) else None
 
     def put(self, settings: dict[str, Any], result: dict[str, Any]) -> None:
         """Write the result of a run."""
@@ -69,11 +69,11 @@ class Store:
         return self.folder / (re.sub(r"[^\w.-]", "_", "-".join(words)) + ".json")
 
 
-def _is_result(found: Any, wanted: str) -> bool:
+def _is_result(result: Any, expected_hash: str) -> bool:
     """Whether this is a whole result of the run asked for."""
     return (
-        isinstance(found, dict)
-        and found.get("rankbits_bench") == FORMAT
-        and found.get("settings_hash") == wanted
-        and all(isinstance(found.get(key), dict) for key in ("split", "metrics", "seconds"))
+        isinstance(result, dict)
+        and result.get("rankbits_bench") == FORMAT
+        and result.get("settings_hash") == expected_hash
+        and all(isinstance(result.get(key), dict) for key in ("split", "metrics", "seconds"))
     )

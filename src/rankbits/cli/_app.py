@@ -1,4 +1,4 @@
-"""The command line: one app, one private module a command."""
+"""The command line: one app, and one private module for each command."""
 
 import sys
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from rankbits.cli._audit import audit
 from rankbits.cli._bench import bench
+from rankbits.cli._commands import Commands
 from rankbits.cli._compare import compare
 from rankbits.cli._demo import demo
 from rankbits.cli._encode import encode
@@ -17,7 +18,7 @@ from rankbits.cli._index import index
 
 _INTERRUPTED = 130
 
-app = typer.Typer(
+app = Commands(
     name="rankbits",
     help="Binary codes that rank: learned, encoded, and evaluated exactly under ties.",
     no_args_is_help=True,
@@ -29,8 +30,8 @@ for command in (fit, encode, export, evaluate, audit, compare, bench, demo):
 app.add_typer(index, name="index")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         from rankbits import __version__
 
         print(__version__)
@@ -41,7 +42,9 @@ def _print_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Binary codes that rank: learned, encoded, and evaluated exactly under ties."""

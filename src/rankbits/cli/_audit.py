@@ -1,6 +1,5 @@
 """`rankbits audit`: exact scores of codes beside what tools that break ties would print."""
 
-import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,9 +8,9 @@ import typer
 from rankbits._files import write_atomically
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, load_run, require_writable
-from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
-from rankbits.evaluate._audit import audit as audit_codes
-from rankbits.evaluate._audit_result import Audit
+from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
+from rankbits.evaluation import Audit
+from rankbits.evaluation import audit as audit_codes
 
 
 class Gain(StrEnum):
@@ -36,24 +35,32 @@ def audit(
     query_labels: _inputs.QueryLabelsOption = None,
     database_labels: _inputs.DatabaseLabelsOption = None,
     judgements: _inputs.JudgementsOption = None,
+    query_ids: _inputs.QueryIdsOption = None,
+    database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
     exclude_self: _inputs.ExcludeSelfOption = False,
-    name: Annotated[str, typer.Option("--name", help="What to call these codes.")] = "codes",
+    name: Annotated[
+        str, typer.Option("--name", help="Name of these codes in the report.")
+    ] = "codes",
     k: Annotated[
         list[int] | None,
-        typer.Option("--k", min=1, help="Cutoff of AP; again for more; else 100 and 1000."),
+        typer.Option("--k", min=1, help="Cutoff of AP; repeat for more; default: 100 and 1000."),
     ] = None,
     shuffles: Annotated[
-        int, typer.Option("--shuffles", min=1, max=10_000, help="Random orders to try.")
+        int, typer.Option("--shuffles", min=1, max=10_000, help="Number of random orders.")
     ] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random orders.")] = 0,
-    gain: Annotated[Gain, typer.Option("--gain", help="2^level - 1, or level.")] = Gain.exp,
+    gain: Annotated[
+        Gain, typer.Option("--gain", help="Gain of nDCG: 2^level - 1, or the level itself.")
+    ] = Gain.exp,
     discount: Annotated[
-        Discount, typer.Option("--discount", help="1/log2(rank + 1), or as in RSH.")
+        Discount,
+        typer.Option("--discount", help="Discount of nDCG: 1/log2(rank + 1), or as in RSH."),
     ] = Discount.log2,
     threads: _inputs.ThreadsOption = None,
     html: Annotated[
-        str | None, typer.Option("--html", help="Write one self-contained page here.")
+        str | None,
+        typer.Option("--html", help="Write the report to this file, as one self-contained page."),
     ] = None,
     output: _inputs.FormatOption = _inputs.OutputFormat.json,
 ) -> None:
@@ -69,12 +76,14 @@ def audit(
             query_labels=query_labels,
             database_labels=database_labels,
             judgements=judgements,
+            query_ids=query_ids,
+            database_ids=database_ids,
             n_bits=bits,
             form=codes,
             graded=graded,
         )
         with progress_bar("ranking") as progress:
-            found = audit_codes(
+            result = audit_codes(
                 run.queries,
                 *run.whole(),
                 name=name.encode("utf-8", "replace").decode(),  # argv may not be UTF-8
@@ -87,8 +96,8 @@ def audit(
                 n_threads=threads,
                 progress=progress,
             )
-        _write_page(found, html)
-    _print(found, output)
+        _write_page(result, html)
+    _print(result, output)
 
 
 def _require_page(path: str | None) -> None:
@@ -100,50 +109,52 @@ def _require_page(path: str | None) -> None:
         require_extra()
 
 
-def _write_page(found: Audit, path: str | None) -> None:
+def _write_page(result: Audit, path: str | None) -> None:
     if path is not None:
         from rankbits.report import audit_page
 
-        page = audit_page(found).encode()
+        page = audit_page(result).encode()
         with write_atomically(path) as file:
             file.write(page)
-        print(f"wrote {path}", file=sys.stderr)
+        note(f"wrote {path}")
 
 
-def _print(found: Audit, output: str) -> None:
-    if found.n_skipped:
-        total = found.n_queries + found.n_skipped
+def _print(result: Audit, output: str) -> None:
+    if result.n_skipped:
+        total = result.n_queries + result.n_skipped
         warn(
-            f"{found.n_skipped} of {total} queries have nothing relevant and are left out of "
+            f"{result.n_skipped} of {total} queries have nothing relevant and are left out of "
             "every mean"
         )
     if output == "json":
-        print_json(found.to_dict())
+        print_json(result.to_dict())
         return
     from rich.markup import escape
 
     title = (
-        f"{escape(found.name)}: {found.n_queries} queries, {found.n_items} items, "
-        f"{found.n_bits} bits; points are 100 times the difference from the exact score"
+        f"{escape(result.name)}: {result.n_queries} queries, {result.n_items} items, "
+        f"{result.n_bits} bits; points are 100 times the difference from the exact score"
     )
-    print_table(title, ("ties broken how", "AP", "points", "nDCG", "points"), _score_rows(found))
-    if found.cutoffs:
+    print_table(
+        title, ("how ties are broken", "AP", "points", "nDCG", "points"), _score_rows(result)
+    )
+    if result.cutoffs:
         header = "AP at k, divided by", "k", "exact", "index order", "points"
-        print_table("AP at a cutoff", header, _cutoff_rows(found))
+        print_table("AP at a cutoff", header, _cutoff_rows(result))
 
 
-def _score_rows(found: Audit) -> list[tuple[str, ...]]:
-    ndcg = {row.key: row for row in found.ndcg.rows}
-    exact = number(found.ap.expected), "", number(found.ndcg.expected), ""
+def _score_rows(result: Audit) -> list[tuple[str, ...]]:
+    ndcg = {row.key: row for row in result.ndcg.rows}
+    exact = number(result.ap.expected), "", number(result.ndcg.expected), ""
     rows: list[tuple[str, ...]] = [("Exact: expectation over all orders", *exact)]
-    for row in found.ap.rows:
+    for row in result.ap.rows:
         other = ndcg.get(row.key)
-        theirs = (number(other.value), f"{other.points:+.2f}") if other else ("-", "-")
-        rows.append((row.title, number(row.value), f"{row.points:+.2f}", *theirs))
+        ndcg_cells = (number(other.value), f"{other.points:+.2f}") if other else ("-", "-")
+        rows.append((row.title, number(row.value), f"{row.points:+.2f}", *ndcg_cells))
     return rows
 
 
-def _cutoff_rows(found: Audit) -> list[tuple[str, ...]]:
+def _cutoff_rows(result: Audit) -> list[tuple[str, ...]]:
     return [
         (
             row.normalise,
@@ -152,5 +163,5 @@ def _cutoff_rows(found: Audit) -> list[tuple[str, ...]]:
             number(row.index_order),
             f"{row.order_points:+.2f}",
         )
-        for row in found.cutoffs
+        for row in result.cutoffs
     ]

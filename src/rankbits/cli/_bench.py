@@ -1,6 +1,5 @@
 """`rankbits bench`: methods under a protocol, beside what the papers report."""
 
-import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -15,38 +14,40 @@ from rankbits.cli._inputs import (
     input_errors_exit_1,
     named_values,
 )
-from rankbits.cli._output import literal, number, print_json, print_table
+from rankbits.cli._output import literal, note, number, print_json, print_table
 
 _MOST_LISTED = 3  # metrics of a protocol
 
 
 def bench(
     protocol: Annotated[
-        str | None, typer.Argument(metavar="PROTOCOL", help="As --list shows them.")
+        str | None, typer.Argument(metavar="PROTOCOL", help="One of those that --list shows.")
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")] = False,
     data: Annotated[
         str | None, typer.Option("--data", help="Folder or file with the protocol's data.")
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Again for more; default: the protocol's.")
+        list[str] | None,
+        typer.Option("--method", help="Repeat it for more methods; default: the protocol's."),
     ] = None,
     bits: Annotated[
-        list[int] | None, typer.Option("--bits", help="Code length; again for more.")
+        list[int] | None, typer.Option("--bits", help="Code length; repeat it for more.")
     ] = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, help="How many: seed i draws split i and the codes.")
+        int,
+        typer.Option("--seeds", min=1, help="Number of seeds; seed i draws split i and the codes."),
     ] = 1,
     split_seed: Annotated[
         list[int] | None,
-        typer.Option("--split-seed", min=0, help="Draw this split instead; again for more."),
+        typer.Option("--split-seed", min=0, help="Draw this split instead; repeat it for more."),
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
             "--param",
             metavar="[METHOD.]NAME=VALUE",
-            help="Of the methods, or of one; VALUE in JSON.",
+            help="Parameter of all methods, or of one; VALUE is JSON.",
         ),
     ] = None,
     metric: Annotated[
@@ -54,7 +55,7 @@ def bench(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", help="Folder: a file a run; a run that is there is not repeated."),
+        typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
     ] = None,
     threads: ThreadsOption = None,
     output: FormatOption = OutputFormat.json,
@@ -69,7 +70,7 @@ def bench(
         raise typer.BadParameter("--data must name the folder or file with the protocol's data")
     params = named_values("--param", param)
     with input_errors_exit_1():
-        found = run(
+        result = run(
             protocol,
             data,
             method,
@@ -83,48 +84,47 @@ def bench(
             report=_report,
         )
     if output == "json":
-        print_json(found)
+        print_json(result)
     else:
-        _print_tables(protocol_of(protocol), found)
+        _print_tables(protocol_of(protocol), result)
 
 
 def _report(result: dict[str, Any], is_old: bool) -> None:
-    """A line a run on standard error."""
+    """Print one line per run on standard error."""
     settings, seconds = result["settings"], sum(result["seconds"].values())
     values = ", ".join(f"{name} {row['mean']:.4f}" for name, row in result["metrics"].items())
     how = "read from --out" if is_old else f"{seconds:.1f} s"
-    print(
+    note(
         f"{settings['method']}, {settings['bits']} bits, split {settings['split_seed']}, "
-        f"seed {settings['seed']}: {values} ({how})",
-        file=sys.stderr,
+        f"seed {settings['seed']}: {values} ({how})"
     )
 
 
 def _list(output: str) -> None:
     if output == "json":
-        print_json({"protocols": [found.to_dict() for found in protocols()]})
+        print_json({"protocols": [known.to_dict() for known in protocols()]})
         return
     rows = [
         (
-            found.name,
-            " ".join(map(str, found.bits)),
-            _shortened(found.metrics),
-            f"{found.data}*.npz",
-            found.title,
+            known.name,
+            " ".join(map(str, known.bits)),
+            _shortened(known.metrics),
+            f"{known.data}*.npz",
+            known.title,
         )
-        for found in protocols()
+        for known in protocols()
     ]
     print_table("Protocols", ("name", "bits", "metrics", "data", "what"), rows, n_numbers=3)
 
 
 def _shortened(metrics: tuple[str, ...]) -> str:
-    """The first three metrics, and how many follow."""
+    """The first three metrics, and how many more there are."""
     rest = len(metrics) - _MOST_LISTED
     return ", ".join(metrics[:_MOST_LISTED]) + (f", {rest} more" if rest > 0 else "")
 
 
 def _print_tables(chosen: Protocol, result: dict[str, Any]) -> None:
-    """A table a metric, as papers have them: a row a method, a column a code length."""
+    """One table per metric: one row per method, one column per code length."""
     summary = result["summary"]
     lengths = list(dict.fromkeys(row["bits"] for row in summary))
     n_runs = max(row["runs"] for row in summary)
@@ -155,13 +155,13 @@ def _our_rows(
     ]
 
 
-def _cell(found: dict[str, float | None]) -> str:
-    spread = "" if found["sd"] is None else f" ±{found['sd']:.4f}"
-    return f"{number(found['mean'])}{spread}"
+def _cell(score: dict[str, float | None]) -> str:
+    spread = "" if score["sd"] is None else f" ±{score['sd']:.4f}"
+    return f"{number(score['mean'])}{spread}"
 
 
 def _their_rows(chosen: Protocol, metric: str, lengths: list[int]) -> list[tuple[str, ...]]:
-    """Published rows that have a value at one of the lengths, beside a metric of the protocol."""
+    """Published rows of this metric that have a value at one of the lengths."""
     family = metric.partition("(")[0] if metric in chosen.metrics else None
     return [
         (

@@ -7,33 +7,41 @@ import typer
 from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
 from rankbits.cli._output import literal, number, print_json, print_table
 from rankbits.errors import InputError
-from rankbits.evaluate import compare as compare_values
-from rankbits.evaluate import load_per_query
+from rankbits.evaluation import compare as compare_values
+from rankbits.evaluation import load_per_query
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="Per-query values: .parquet of evaluate --per-query.")],
-    b: Annotated[str, typer.Argument(help="The same of the other codes, for the same queries.")],
+    a: Annotated[
+        str, typer.Argument(help="Per-query values: the .parquet file of evaluate --per-query.")
+    ],
+    b: Annotated[
+        str, typer.Argument(help="Per-query values of the other codes, for the same queries.")
+    ],
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="Default: all that both files have.")
+        list[str] | None,
+        typer.Option(
+            "--metric", help="Repeat for more; default: every metric that both files have."
+        ),
     ] = None,
-    resamples: Annotated[int, typer.Option("--resamples", min=1, help="Bootstrap draws.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draws.")] = 0,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=1, help="Number of bootstrap samples.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap samples.")] = 0,
     output: FormatOption = OutputFormat.json,
 ) -> None:
     """Compare B with A query by query: paired bootstrap and paired t-test of each metric."""
     with input_errors_exit_1():
-        mine, theirs = load_per_query(a), load_per_query(b)
+        values_a, values_b = load_per_query(a), load_per_query(b)
         for name in metric or []:
-            for path, values in ((a, mine), (b, theirs)):
+            for path, values in ((a, values_a), (b, values_b)):
                 if name not in values:
                     raise InputError(
                         f"--metric {name} must be in both files, {path} has {', '.join(values)}"
                     )
-        wanted = metric or list(mine)
-        chosen = {name: mine[name] for name in wanted}
-        found = compare_values(chosen, theirs, n_resamples=resamples, random_state=seed).to_dict()
-    result = {"a": a, "b": b, **found}
+        chosen = {name: values_a[name] for name in metric or values_a}
+        comparison = compare_values(chosen, values_b, n_resamples=resamples, random_state=seed)
+    result = {"a": a, "b": b, **comparison.to_dict()}
     if output == "json":
         print_json(result)
     else:

@@ -6,7 +6,6 @@ is scored.
 """
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,13 +17,11 @@ from rankbits import affinity
 from rankbits._check import extra
 from rankbits._files import write_atomically
 from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
-from rankbits.cli._output import number, print_json, print_table
+from rankbits.cli._output import note, number, print_json, print_table
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import Split, digits
 from rankbits.errors import InputError
-from rankbits.evaluate import Evaluation, evaluate
-from rankbits.evaluate._audit import audit
-from rankbits.evaluate._audit_result import Audit
+from rankbits.evaluation import Audit, Evaluation, audit, evaluate
 
 METRICS = ("AP", "AP.worst", "AP.best", "nDCG", "P@100", "P@r2")
 N_BITS = 32
@@ -80,7 +77,7 @@ def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
     from rankbits import methods
 
     learned: dict[str, Any] = {"validation_fraction": HELD_OUT, "device": "cpu", "n_threads": 1}
-    hashers = {
+    hashers: dict[str, Any] = {
         "talr-ap": methods.get("talr-ap", n_bits=N_BITS, random_state=seed, **learned),
         "sign": methods.get("sign", n_bits=N_BITS),
         "lsh": methods.get("lsh", n_bits=N_BITS, random_state=seed),
@@ -91,7 +88,7 @@ def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
     for name, hasher in hashers.items():
         started = time.monotonic()
         hasher.fit(x, y)
-        print(f"fitted {name} in {time.monotonic() - started:.1f} s", file=sys.stderr)
+        note(f"fitted {name} in {time.monotonic() - started:.1f} s")
         codes[name] = hasher.encode(split.query_x), hasher.encode(split.database_x)
     keys = ("epoch", "loss", "score")  # times would differ from run to run
     history = [{key: epoch[key] for key in keys} for epoch in hashers[_LEARNED].history_]
@@ -113,11 +110,11 @@ def _page(
     audits: list[Audit],
     history: list[dict[str, Any]],
 ) -> str:
-    from rankbits.report import Pictures, comparison_page, samples
+    from rankbits.report import SamplePictures, comparison_page, samples
 
     shown = {name: codes[name] for name in _SHOWN}
     sides = (split.query_x, split.query_y), (split.database_x, split.database_y)
-    asked, found = (Pictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
+    queries, items = (SamplePictures(x.reshape(-1, 8, 8) / 16, y) for x, y in sides)
     hardest = np.argsort(scores[_LEARNED].per_query["AP"], kind="stable")[:3]
     groups = {
         "The first query of each digit": first_of_each(split.query_y),
@@ -135,7 +132,7 @@ def _page(
             held_out=round(HELD_OUT * N_TRAIN),
         ),
         history=history,
-        samples={title: samples(rows, shown, asked, found) for title, rows in groups.items()},
+        samples={title: samples(rows, shown, queries, items) for title, rows in groups.items()},
     )
 
 
@@ -160,15 +157,15 @@ def _results(
         "bits": N_BITS,
         "seed": seed,
         "codes": {
-            found.name: {"metrics": scores[found.name].mean, "audit": found.to_dict()}
-            for found in audits
+            audited.name: {"metrics": scores[audited.name].mean, "audit": audited.to_dict()}
+            for audited in audits
         },
         "history": history,
     }
 
 
 def _folder(out: str) -> Path:
-    """The folder, made if need be."""
+    """The folder, which is created if it does not exist."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must name a folder, {out} is a file")
@@ -179,7 +176,7 @@ def _folder(out: str) -> Path:
 def _write(path: Path, text: str) -> None:
     with write_atomically(path) as file:
         file.write(text.encode())
-    print(f"wrote {path}", file=sys.stderr)
+    note(f"wrote {path}")
 
 
 def _print(results: dict[str, Any], page: str, output: str) -> None:

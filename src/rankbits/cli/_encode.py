@@ -2,40 +2,51 @@
 
 import os
 import time
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
-from rankbits.datasets._blocks import RowFile, open_rows
+from rankbits.codes.files import ENDINGS
+from rankbits.datasets.blocks import Rows, open_rows
+from rankbits.datasets.names import names_path
+from rankbits.datasets.pictures import PictureRows, list_pictures
 from rankbits.errors import InputError
-
-_ENDINGS = (".npy", ".parquet")
 
 
 def encode(
     model: Annotated[str, typer.Argument(help="Folder that rankbits fit wrote.")],
     rows: Annotated[
-        list[str], typer.Argument(metavar="X...", help="Features; several files in order.")
+        list[str],
+        typer.Argument(
+            metavar="X...", help="Features, or folders of pictures; several one after the other."
+        ),
     ],
-    out: Annotated[str, typer.Option("--out", help="Codes: .npy, or .parquet.")],
+    out: Annotated[
+        str, typer.Option("--out", help="File of codes: .npy, .npz, .parquet or .safetensors.")
+    ],
 ) -> None:
-    """Encode the rows of X with MODEL; a run that was cut off goes on where it stopped."""
+    """Encode the rows of X with MODEL; a run that was cut off continues where it stopped."""
     started = time.monotonic()
     with input_errors_exit_1():
+        from rankbits import methods
         from rankbits.cli._stream import encode_files
-        from rankbits.methods._persist import load_with_checksum
 
         _require_target(out, rows)
-        hasher, checksum = load_with_checksum(model)
-        inputs = _opened(rows)
+        hasher = methods.load(model)
+        fingerprint = methods.fingerprint(hasher)
+        inputs = _open_inputs(rows, hasher)
+        names = _names_of(inputs)
         with progress_bar("encoding") as progress:
-            done = encode_files(hasher, checksum, inputs, out, progress)
+            done = encode_files(hasher, fingerprint, inputs, out, names, progress)
     print_json(
         {
             "model": model,
+            "fingerprint": fingerprint,
             "out": out,
+            **({} if names is None else {"names": names_path(out)}),
             "bits": hasher.n_bits_,
             "items": done.n_rows,
             "resumed_from": done.n_resumed,
@@ -47,21 +58,44 @@ def encode(
 def _require_target(out: str, rows: list[str]) -> None:
     """Refuse a target that cannot be written, or that is an input."""
     require_writable(out)
-    if os.path.splitext(out)[1] not in _ENDINGS:
-        raise InputError(f"--out must end in {' or '.join(_ENDINGS)}, got {out}")
+    if os.path.splitext(out)[1] not in ENDINGS:
+        raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {out}")
     if os.path.exists(out) and any(os.path.exists(x) and os.path.samefile(out, x) for x in rows):
         raise InputError(f"--out must not be one of the inputs, got {out}")
 
 
-def _opened(rows: list[str]) -> list[RowFile]:
+def _open_inputs(paths: list[str], hasher: Any) -> list[Rows]:
     """The inputs, which must hold rows of one shape and at least one row."""
-    inputs = [open_rows(path) for path in rows]
-    for path, found in zip(rows, inputs, strict=True):
-        if found.row_shape != inputs[0].row_shape:
+    inputs: list[Rows] = [
+        _open_pictures(path, hasher) if os.path.isdir(path) else open_rows(path) for path in paths
+    ]
+    for path, rows in zip(paths, inputs, strict=True):
+        if rows.row_shape != inputs[0].row_shape:
             raise InputError(
-                f"X must hold rows of one shape, {rows[0]} has {inputs[0].row_shape} and {path} "
-                f"has {found.row_shape}"
+                f"X must hold rows of one shape, {paths[0]} has {inputs[0].row_shape} and {path} "
+                f"has {rows.row_shape}"
             )
-    if not any(found.n_rows for found in inputs):
-        raise InputError(f"X must hold at least one row, {', '.join(rows)} has none")
+    if not any(rows.n_rows for rows in inputs):
+        raise InputError(f"X must hold at least one row, {', '.join(paths)} has none")
     return inputs
+
+
+def _open_pictures(path: str, hasher: Any) -> PictureRows:
+    """The pictures of a folder in the size that the model was fitted on."""
+    shape = hasher._row_shape()
+    if len(shape) != 3 or shape[2] != 3:
+        raise InputError(
+            f"X must hold rows of shape {shape}, as the model was fitted on, and {path} is a "
+            "folder; fit the model on a folder of pictures to encode one"
+        )
+    return list_pictures(path).rows(shape[:2])
+
+
+def _names_of(inputs: Sequence[Rows]) -> list[str] | None:
+    """File names of pictures, with their folders if there are several; None if rows have none."""
+    folders = [rows.folder for rows in inputs if isinstance(rows, PictureRows)]
+    if len(folders) != len(inputs):
+        return None
+    if len(folders) == 1:
+        return list(folders[0].files)
+    return [os.path.join(folder.path, name) for folder in folders for name in folder.files]

@@ -1,6 +1,6 @@
 """`rankbits evaluate`: codes and labels in, metrics out."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
 from typing import Annotated, Any
@@ -10,15 +10,15 @@ import typer
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import Run, input_errors_exit_1, load_run, require_writable
 from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
-from rankbits.evaluate import (
+from rankbits.evaluation import (
     Evaluation,
     count_shards,
     evaluate_histogram,
-    parse_metrics,
     save_per_query,
 )
-from rankbits.evaluate import evaluate as evaluate_codes
+from rankbits.evaluation import evaluate as evaluate_codes
 from rankbits.histogram import TieHistogram
+from rankbits.metrics import parse_metrics
 
 
 def evaluate(
@@ -29,14 +29,20 @@ def evaluate(
     query_labels: _inputs.QueryLabelsOption = None,
     database_labels: _inputs.DatabaseLabelsOption = None,
     judgements: _inputs.JudgementsOption = None,
+    query_ids: _inputs.QueryIdsOption = None,
+    database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
     histogram: Annotated[
         list[str] | None,
-        typer.Option("--histogram", help="Instead of codes: saved histograms; shards add."),
+        typer.Option(
+            "--histogram", help="Instead of codes: a saved histogram; repeat for more shards."
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="AP, AP(min)@1000, nDCG@100, P@r2, ...; again for more."),
+        typer.Option(
+            "--metric", help="Such as AP, AP(min)@1000, nDCG@100, RR@10, P@r2; repeat for more."
+        ),
     ] = None,
     empty: _inputs.EmptyOption = _inputs.EmptyPolicy.skip,
     exclude_self: _inputs.ExcludeSelfOption = False,
@@ -50,16 +56,26 @@ def evaluate(
     ] = None,
 ) -> None:
     """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
-    asked = Asked(metric or ["AP"], empty, exclude_self, threads)
+    request = EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
+    details: dict[str, Any] = {"shards": len(histogram or database or ())}
     with input_errors_exit_1():
-        parse_metrics(asked.metrics)
+        parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
             require_writable(path)
         if histogram:
             _refuse_codes(
-                queries, database, query_labels, database_labels, judgements, bits, graded, threads
+                queries,
+                database,
+                query_labels,
+                database_labels,
+                judgements,
+                query_ids,
+                database_ids,
+                bits,
+                graded,
+                threads,
             )
-            result = _evaluate_saved(histogram, asked)
+            result = _evaluate_saved(histogram, request)
         else:
             if queries is None or not database:
                 raise typer.BadParameter("give --queries and --database, or --histogram")
@@ -69,21 +85,28 @@ def evaluate(
                 query_labels=query_labels,
                 database_labels=database_labels,
                 judgements=judgements,
+                query_ids=query_ids,
+                database_ids=database_ids,
                 n_bits=bits,
                 form=codes,
                 graded=graded,
             )
-            result = _evaluate_run(run, asked)
+            if run.qrels_counts is not None:
+                details["judgements"] = {
+                    name.removeprefix("n_"): count
+                    for name, count in asdict(run.qrels_counts).items()
+                }
+            result = _evaluate_run(run, request)
         if per_query is not None:
             save_per_query(result, per_query)
         if save_histogram is not None:
             result.histogram.save(save_histogram)
-    _print(result, len(histogram or database or ()), output)
+    _print(result, details, output)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What to compute, apart from the data."""
+class EvaluationRequest:
+    """What to compute from the data."""
 
     metrics: list[str]
     empty: str
@@ -91,9 +114,9 @@ class Asked:
     n_threads: int | None
 
 
-def _evaluate_run(run: Run, asked: Asked) -> Evaluation:
-    """Count shard by shard and add; join the shards only for a metric that needs all codes."""
-    metrics = parse_metrics(asked.metrics, run.queries.n_bits)
+def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
+    """Add the counts of the shards; join the shards only for a metric that needs all codes."""
+    metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
         if any(metric.needs_codes for metric in metrics):
             database, affinity = run.whole()
@@ -101,27 +124,27 @@ def _evaluate_run(run: Run, asked: Asked) -> Evaluation:
                 run.queries,
                 database,
                 affinity,
-                asked.metrics,
-                asked.empty,
-                exclude_self=asked.exclude_self,
-                n_threads=asked.n_threads,
+                request.metrics,
+                request.empty,
+                exclude_self=request.exclude_self,
+                n_threads=request.n_threads,
                 progress=progress,
             )
         hist = count_shards(
             run.queries,
             run.shards,
-            asked.exclude_self,
-            n_threads=asked.n_threads,
+            request.exclude_self,
+            n_threads=request.n_threads,
             progress=progress,
         )
-    return evaluate_histogram(hist, asked.metrics, asked.empty)
+    return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def _evaluate_saved(paths: list[str], asked: Asked) -> Evaluation:
-    if asked.exclude_self:
+def _evaluate_saved(paths: list[str], request: EvaluationRequest) -> Evaluation:
+    if request.exclude_self:
         raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
     hist = reduce(add, [TieHistogram.load(path) for path in paths])
-    return evaluate_histogram(hist, asked.metrics, asked.empty)
+    return evaluate_histogram(hist, request.metrics, request.empty)
 
 
 def _refuse_codes(*files: Any) -> None:
@@ -131,32 +154,39 @@ def _refuse_codes(*files: Any) -> None:
         )
 
 
-def _print(result: Evaluation, n_shards: int, output: str) -> None:
-    found = {**result.to_dict(), "shards": n_shards}
+def _print(result: Evaluation, details: dict[str, Any], output: str) -> None:
+    summary = {**result.to_dict(), **details}
     if result.n_skipped:
         warn(
-            f"{result.n_skipped} of {found['queries']} queries have nothing relevant and are left "
-            "out of the means that need it; --empty zero counts them as 0"
+            f"{result.n_skipped} of {summary['queries']} queries have nothing relevant and are "
+            "left out of the means that need it; --empty zero counts them as 0"
         )
     if output == "json":
-        print_json(found)
+        print_json(summary)
         return
+    n_shards = details["shards"]
     title = (
-        f"{found['queries']} queries, {found['database']} items, {found['bits']} bits, "
-        f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {found['empty']}"
+        f"{summary['queries']} queries, {summary['database']} items, {summary['bits']} bits, "
+        f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {summary['empty']}"
     )
     rows = [
-        (name, number(row["mean"], 6), str(row["queries"]), str(row["skipped"]), _said(row))
-        for name, row in found["metrics"].items()
+        (
+            name,
+            number(row["mean"], 6),
+            str(row["queries"]),
+            str(row["skipped"]),
+            _shown_conventions(row),
+        )
+        for name, row in summary["metrics"].items()
     ]
     header = "metric", "mean", "queries", "skipped", "conventions"
     print_table(title, header, rows, n_numbers=3)
 
 
-def _said(row: dict[str, Any]) -> str:
-    """The conventions that a name does not show, in one cell."""
-    said = row["conventions"]
-    words = [said[key] for key in ("ties", "normalise", "gain", "discount") if key in said]
+def _shown_conventions(row: dict[str, Any]) -> str:
+    """The conventions of a metric in one cell, without those that the table's title says."""
+    hidden = ("cutoff", "empty_ball", "empty_query")
+    words = [text for key, text in row["conventions"].items() if key not in hidden]
     if "empty_balls" in row:
         words.append(f"{row['empty_balls']:.1%} empty balls score 0")
     return "; ".join(words)

@@ -1,4 +1,4 @@
-"""`rankbits export`: a model in, one ONNX file out."""
+"""`rankbits export`: writes a model as one ONNX file."""
 
 import time
 from typing import Annotated
@@ -12,9 +12,9 @@ from rankbits.errors import InputError
 
 def export(
     model: Annotated[str, typer.Argument(help="Folder that rankbits fit wrote.")],
-    out: Annotated[str, typer.Option("--out", help="The file, ending in .onnx.")],
+    out: Annotated[str, typer.Option("--out", help="File to write, ending in .onnx.")],
 ) -> None:
-    """Write MODEL as ONNX: raw float32 rows in, logits and packed codes out, any number of rows."""
+    """Write MODEL as an ONNX file that turns float32 rows into logits and packed codes."""
     started = time.monotonic()
     with input_errors_exit_1():
         from rankbits import methods

@@ -11,70 +11,104 @@ from rankbits import affinity
 from rankbits._check import describe
 from rankbits._json import as_json
 from rankbits.cli._inputs import GradedOption, input_errors_exit_1, named_values
-from rankbits.cli._output import print_json
+from rankbits.cli._output import is_quiet, print_json
 from rankbits.datasets import load_array, load_judgements, load_labels
+from rankbits.datasets.pictures import list_pictures
 from rankbits.errors import InputError
 
 
 def fit(
     rows: Annotated[
-        str, typer.Argument(metavar="X", help="Features: .npy, .npz, .parquet, .safetensors.")
+        str,
+        typer.Argument(
+            metavar="X",
+            help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures whose "
+            "sub-folders are classes.",
+        ),
     ],
     method: Annotated[str, typer.Option("--method", help="talr-ap, talr-ndcg, itq, lsh, ...")],
     out: Annotated[str, typer.Option("--out", help="Folder for the model.")],
     bits: Annotated[
         int | None, typer.Option("--bits", help="Code length; default: the method's.")
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", help="Encoder of the method: linear, mlp, cnn, backbone, ..."),
+    ] = None,
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            "--image-size",
+            min=1,
+            help="Resize pictures of a folder to this many pixels a side; default: the backbone's "
+            "size, else pictures must have one size.",
+        ),
+    ] = None,
     labels: Annotated[
         str | None, typer.Option("--labels", help="Classes (1-D) or multi-hot tags (2-D).")
     ] = None,
     tags: Annotated[str | None, typer.Option("--tags", help="Multi-hot tags (2-D).")] = None,
     judgements: Annotated[
-        str | None, typer.Option("--judgements", help="(query, item, level): rows of X, from 0.")
+        str | None,
+        typer.Option("--judgements", help="Triples (query, item, level) of row numbers of X."),
     ] = None,
     neighbours: Annotated[
         list[str] | None,
         typer.Option(
             "--neighbours",
             metavar="SHARE=LEVEL",
-            help="Instead of labels: the nearest share of pairs has this level, as 0.05=1.",
+            help="Instead of labels: the nearest share of pairs has this level, as in 0.05=1.",
         ),
     ] = None,
     graded: GradedOption = False,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", metavar="NAME=VALUE", help="Of the method; VALUE in JSON."),
+        typer.Option(
+            "--param", metavar="NAME=VALUE", help="Parameter of the method; VALUE is JSON."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model in --out.")
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Print the whole report of the training as well.")
     ] = False,
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
     _require_one(labels, tags, judgements, neighbours)
     params, shares = named_values("--param", param), named_values("--neighbours", neighbours)
+    if encoder is not None:
+        params.setdefault("encoder", encoder)
     with input_errors_exit_1():
-        hasher = _made(method, bits, seed, params)
+        from rankbits.methods import fingerprint
+
+        hasher = _build_method(method, bits, seed, params)
         _require_place(out, overwrite)
-        x = load_array(rows)
+        x, classes = _load_rows(rows, image_size, hasher)
         y = _supervision(x, labels or tags, judgements, shares, graded)
         if tags is not None and getattr(y, "ndim", 2) != 2:
             raise InputError(f"--tags must be multi-hot (2-D), {tags} holds {describe(y)}")
         started = time.monotonic()
-        _fit_with_bar(hasher, x, y)
+        _fit_with_bar(hasher, x, classes if y is None else y)
         seconds = time.monotonic() - started
         hasher.save(out)
-    found = {
-        "method": method,
-        "bits": hasher.n_bits_,
-        "items": len(x),
-        "features": int(np.prod(x.shape[1:])),
-        "seed": hasher.get_params(deep=False).get("random_state"),
-        "seconds": round(seconds, 3),
-        "out": out,
-    }
-    report = getattr(hasher, "report_", None)
-    print_json(found if report is None else {**found, "report": as_json(report)})
+        model = fingerprint(hasher)
+    training = as_json(getattr(hasher, "report_", None)) or {}
+    print_json(
+        {
+            "method": method,
+            "bits": hasher.n_bits_,
+            "items": len(x),
+            "features": int(np.prod(x.shape[1:])),
+            "seed": hasher.get_params(deep=False).get("random_state"),
+            "seconds": round(seconds, 3),
+            "best_score": _best_score(training),
+            "fingerprint": model,
+            "out": out,
+            **({"report": training} if report else {}),
+        }
+    )
 
 
 def _require_one(*given: Any) -> None:
@@ -82,7 +116,7 @@ def _require_one(*given: Any) -> None:
         raise typer.BadParameter("give one of --labels, --tags, --judgements and --neighbours")
 
 
-def _made(method: str, bits: int | None, seed: int, params: dict[str, Any]) -> Any:
+def _build_method(method: str, bits: int | None, seed: int, params: dict[str, Any]) -> Any:
     """The method with its parameters, those of --param first."""
     from rankbits import methods
 
@@ -95,20 +129,46 @@ def _made(method: str, bits: int | None, seed: int, params: dict[str, Any]) -> A
     return hasher
 
 
+def _load_rows(
+    path: str, image_size: int | None, hasher: Any
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows of a file, or the pictures of a folder; and the classes that a folder tells of."""
+    if not os.path.isdir(path):
+        if image_size is not None:
+            raise InputError(f"--image-size needs a folder of pictures, {path} is not a folder")
+        return load_array(path), None
+    params = hasher.get_params(deep=False)
+    if "encoder" not in params:
+        raise InputError(
+            f"X must hold feature vectors for {type(hasher).__name__}, {path} is a folder; "
+            "pictures need a method with an encoder, as in --method talr-ap --encoder backbone"
+        )
+    if image_size is None and params.get("encoder") == "backbone":
+        image_size = params.get("image_size")
+    pictures = list_pictures(path)
+    return pictures.read(None if image_size is None else (image_size, image_size)), pictures.y
+
+
 def _fit_with_bar(hasher: Any, x: np.ndarray, y: Any) -> None:
-    """Fit; a method that can shows its progress on a terminal, and its model does not know."""
+    """Fit; a method that can show its progress does so on a terminal, which its model forgets."""
     before = hasher.get_params(deep=False).get("verbose")
-    if before is False:
+    if before is False and not is_quiet():
         hasher.set_params(verbose="auto")
     hasher.fit(x, y)
     if before is False:
         hasher.set_params(verbose=False)
 
 
+def _best_score(training: dict[str, Any]) -> float | None:
+    """The best score on held-out rows that a report tells of; None if none were held out."""
+    best = training.get("best")
+    return best["score"] if isinstance(best, dict) and training.get("is_validated") else None
+
+
 def _require_place(out: str, overwrite: bool) -> None:
     """Refuse a folder that could not be written, before the work that would fill it."""
     from rankbits._folders import require_replaceable
-    from rankbits.methods._persist import is_model
+    from rankbits.methods.persistence import is_model
 
     require_replaceable(out, is_model)
     if os.path.isdir(out) and os.listdir(out) and not overwrite:
@@ -126,21 +186,28 @@ def _supervision(
     if judgements is not None:
         return affinity.judgements(load_judgements(judgements), len(x), len(x))
     if shares:
-        return _near(x, shares)
+        return _neighbors(x, shares)
     if labels is None:
         if graded:
             raise InputError("--graded needs multi-hot labels (2-D), got no labels")
         return None
     y = load_labels(labels)
     if len(y) != len(x):
-        raise InputError(f"{labels} has {len(y)} labels and X has {len(x)} rows; both go in step")
+        raise InputError(
+            f"{labels} has {len(y)} labels and X has {len(x)} rows; there must be one label per row"
+        )
     if graded and y.ndim != 2:
         raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
     return affinity.tags(y, y, graded=True) if graded else np.asarray(y)
 
 
-def _near(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
+def _neighbors(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
     """Levels by distance: the nearest shares of the pairs of X."""
+    if x.ndim != 2:
+        raise InputError(
+            "--neighbours needs feature vectors, X holds pictures; put them into a sub-folder for "
+            "each class, or give --labels"
+        )
     try:
         cuts = affinity.distance_quantiles(x, [float(share) for share in shares])
         return affinity.neighbours(x, x, cuts, list(shares.values()))

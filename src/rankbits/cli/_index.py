@@ -1,6 +1,6 @@
-"""`rankbits index`: a collection of codes in a folder, made, changed and searched by id.
+"""`rankbits index`: a collection of codes in a folder is created, changed and searched.
 
-Codes and ids come from files as in the other commands. A .npy of packed codes is mapped and goes in
+Codes and ids come from files as in the other commands. A .npy of packed codes is mapped and added
 block by block, so that it may be larger than memory.
 """
 
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from rankbits.cli import _index_files as files
+from rankbits.cli._commands import Commands
 from rankbits.cli._inputs import (
     BitsOption,
     CodeForm,
@@ -32,8 +33,8 @@ _KINDS = "; ".join(f"{name} {engines.get(name).summary}" for name in engines.nam
 _INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
 
 
-class Ties(StrEnum):
-    """Which of the items that are as far as the k-th to return."""
+class TieChoice(StrEnum):
+    """Which items to return of those that are as far as the k-th."""
 
     id = "id"
     complete = "complete"
@@ -48,24 +49,26 @@ Files = Annotated[
 ]
 IdsOption = Annotated[
     str | None,
-    typer.Option("--ids", help="Ids of the codes; else those after the largest so far."),
+    typer.Option(
+        "--ids", help="Integer ids of the codes; default: the numbers after the largest id."
+    ),
 ]
 
-index = typer.Typer(help="Make, change and search an index of codes.", no_args_is_help=True)
+index = Commands(help="Make, change and search an index of codes.", no_args_is_help=True)
 
 
 @index.command()
 def build(
     codes: Files,
-    out: Annotated[str, typer.Option("--out", help="Folder to make.")],
+    out: Annotated[str, typer.Option("--out", help="Folder of the new index.")],
     bits: BitsOption = None,
     form: FormOption = CodeForm.auto,
     ids: IdsOption = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the index that is there, in one step.")
+        bool, typer.Option("--replace", help="Replace the index in --out, in one step.")
     ] = False,
 ) -> None:
-    """Build an index of CODES; until it is whole, whatever was there stays there."""
+    """Build an index of CODES; until it is complete, what was in --out stays there."""
     started = time.monotonic()
     with input_errors_exit_1():
         files.require_target(out, may_replace=replace)
@@ -76,7 +79,7 @@ def build(
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=parent) as work:
             growing = os.path.join(work, "growing")
             with Collection.create(growing, code_sets[0].n_bits) as fresh:
-                files.in_blocks(fresh.add, code_sets, item_ids)
+                files.add_in_blocks(fresh.add, code_sets, item_ids)
                 fresh.compact()
                 n_items = len(fresh)
             files.put_in_place(growing, out)
@@ -90,19 +93,20 @@ def add(
     form: FormOption = CodeForm.auto,
     ids: IdsOption = None,
     upsert: Annotated[
-        bool, typer.Option("--upsert", help="Replace codes whose ids are there already.")
+        bool, typer.Option("--upsert", help="Replace codes whose ids exist already.")
     ] = False,
 ) -> None:
-    """Add CODES to INDEX; what does not fit is refused before anything is added."""
+    """Add CODES to INDEX; codes that do not fit are refused before anything is added."""
     if upsert and ids is None:
-        raise typer.BadParameter("--upsert must come with --ids, which say what to replace")
+        raise typer.BadParameter("--upsert needs --ids, which say what to replace")
     started = time.monotonic()
     with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
         code_sets = [load_codes(path, collection.n_bits, form) for path in codes]
         item_ids = files.ids_of(ids, code_sets)
         if not upsert:
             files.require_new(collection, item_ids)
-        files.in_blocks(collection.upsert if upsert else collection.add, code_sets, item_ids)
+        change = collection.upsert if upsert else collection.add
+        files.add_in_blocks(change, code_sets, item_ids)
         n_added, n_items, n_bits = sum(map(len, code_sets)), len(collection), collection.n_bits
     _print(started, index=folder, bits=n_bits, added=n_added, items=n_items)
 
@@ -112,13 +116,13 @@ def remove(
     folder: Folder,
     ids: Annotated[str, typer.Option("--ids", help="Ids of the items to remove.")],
 ) -> None:
-    """Remove items from INDEX; if one of them is not there, nothing is removed."""
+    """Remove items from INDEX; if one of them does not exist, nothing is removed."""
     started = time.monotonic()
     with input_errors_exit_1(), Collection.open(folder, writable=True) as collection:
-        gone = load_array(ids)
-        collection.remove(gone)
+        removed_ids = load_array(ids)
+        collection.remove(removed_ids)
         n_items = len(collection)
-    _print(started, index=folder, removed=len(gone), items=n_items)
+    _print(started, index=folder, removed=len(removed_ids), items=n_items)
 
 
 @index.command()
@@ -126,14 +130,16 @@ def search(
     folder: Folder,
     queries: Annotated[str, typer.Argument(metavar="QUERIES", help="Codes of the queries.")],
     k: Annotated[
-        int | None, typer.Option("-k", "--k", min=1, help=f"How many; default {_DEFAULT_K}.")
+        int | None,
+        typer.Option("-k", "--k", min=1, help=f"Number of neighbors, default {_DEFAULT_K}."),
     ] = None,
     radius: Annotated[
-        int | None, typer.Option("--radius", min=0, help="Instead: all within this distance.")
+        int | None,
+        typer.Option("--radius", min=0, help="Instead of -k: all items within this distance."),
     ] = None,
     ties: Annotated[
-        Ties, typer.Option("--ties", help="Of the k-th distance: lowest ids, or all.")
-    ] = Ties.id,
+        TieChoice, typer.Option("--ties", help="Items as far as the k-th: lowest ids only, or all.")
+    ] = TieChoice.id,
     allowed: Annotated[
         str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
     ] = None,
@@ -149,13 +155,19 @@ def search(
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
     ] = True,
+    names: Annotated[
+        str | None,
+        typer.Option("--names", help="Text file whose line i, from 0, is the name of id i."),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", help="Write distances and ids to this .npz instead.")
     ] = None,
 ) -> None:
-    """Print the items of INDEX that are nearest to each of QUERIES, by (distance, id)."""
-    if radius is not None and (k is not None or ties is Ties.complete):
-        raise typer.BadParameter("--radius must come without -k and --ties, it finds all there is")
+    """Print the items of INDEX that are nearest to each query, in order of (distance, id)."""
+    if radius is not None and (k is not None or ties is TieChoice.complete):
+        raise typer.BadParameter(
+            "--radius must come without -k and --ties: it finds everything within that distance"
+        )
     started = time.monotonic()
     with input_errors_exit_1():
         files.require_archive(out)
@@ -167,19 +179,20 @@ def search(
         codes = load_codes(queries, state.n_bits, form)
         permitted = None if allowed is None else load_array(allowed)
         if radius is not None:
-            how: dict[str, Any] = {"radius": radius}
-            answer = files.searched(state.within, codes, allowed=permitted, **how)
+            settings: dict[str, Any] = {"radius": radius}
+            answer = files.search_in_blocks(state.within, codes, allowed=permitted, **settings)
         else:
-            how = {"k": k or _DEFAULT_K, "ties": ties.value}
-            answer = files.searched(state.search, codes, allowed=permitted, **how)
-        files.write_archive(answer, out)
-    result = files.lists(answer) if out is None else {"out": out}
-    _print(started, index=folder, queries=len(codes), items=len(state), **how, **result)
+            settings = {"k": k or _DEFAULT_K, "ties": ties.value}
+            answer = files.search_in_blocks(state.search, codes, allowed=permitted, **settings)
+        names_of_ids = None if names is None else files.load_names_of(names, answer)
+        files.write_archive(answer, out, names_of_ids)
+    result = files.lists(answer, names_of_ids) if out is None else {"out": out}
+    _print(started, index=folder, queries=len(codes), items=len(state), **settings, **result)
 
 
 @index.command()
 def info(folder: Folder) -> None:
-    """Print how many items INDEX has, and in which files they lie."""
+    """Print how many items INDEX has, and in which files they are."""
     with input_errors_exit_1(), Collection.open(folder, verify=False) as collection:
         result = collection.info()
     print_json({"index": folder, **result})
@@ -187,7 +200,7 @@ def info(folder: Folder) -> None:
 
 @index.command()
 def check(folder: Folder) -> None:
-    """Read all of INDEX and compare it with its checksums; damage exits 1 and is named."""
+    """Read all of INDEX and compare it with its checksums; exit 1 and name what is damaged."""
     started = time.monotonic()
     with input_errors_exit_1(), Collection.open(folder, verify=False) as collection:
         result = collection.check()
@@ -196,7 +209,7 @@ def check(folder: Folder) -> None:
 
 @index.command()
 def upgrade(folder: Folder) -> None:
-    """Convert INDEX from an older format to the one of today, in one step."""
+    """Convert INDEX from an older format to the current one, in one step."""
     with input_errors_exit_1():
         version = Collection.upgrade(folder)
         with Collection.open(folder, verify=False) as collection:

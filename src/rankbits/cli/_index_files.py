@@ -1,7 +1,7 @@
-"""What `rankbits index` takes from files and what it writes: codes and ids, distances and ids.
+"""Files that `rankbits index` reads and writes: codes and ids, distances and ids.
 
-Codes go into a collection in blocks, queries through a search in blocks; a mapped file of codes is
-never in memory as a whole.
+Codes are added and queries are searched block by block, so a mapped file of codes is never in
+memory as a whole.
 """
 
 import json
@@ -17,6 +17,7 @@ from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array
+from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, Ragged, disk, inputs
 from rankbits.index.results import stacked
@@ -26,24 +27,24 @@ _BLOCK_QUERIES = 1 << 12
 
 
 def require_target(out: str, *, may_replace: bool) -> None:
-    """Refuse a folder that has something in it, or anything but an index that nobody writes."""
+    """Refuse a folder that is not empty, unless it is an index that may be replaced."""
     parent = os.path.dirname(os.path.abspath(out))
     if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
         raise InputError(f"--out must lie in an existing folder that can be written, got {out}")
     if os.path.exists(out) and not os.path.isdir(out):
         raise InputError(f"--out must be a folder, {out} is a file")
-    held = sorted(os.listdir(out)) if os.path.isdir(out) else []
-    if held and not may_replace:
+    content = sorted(os.listdir(out)) if os.path.isdir(out) else []
+    if content and not may_replace:
         raise InputError(
-            f"--out must be a new or empty folder, {out} holds {held[0]}; give --replace to build "
-            "its index anew"
+            f"--out must be a new or empty folder, {out} holds {content[0]}; give --replace to "
+            "replace its index"
         )
-    if held:
+    if content:
         disk.require_target(Path(out))
 
 
 def put_in_place(built: str, out: str) -> None:
-    """Make a collection that was built elsewhere the one in `out`, in one step."""
+    """Move a collection that was built elsewhere to `out`, in one step."""
     if os.path.isdir(out) and os.listdir(out):
         HammingIndex.load(built).save(out)
         return
@@ -52,7 +53,7 @@ def put_in_place(built: str, out: str) -> None:
 
 
 def require_one_length(paths: Sequence[str], code_sets: Sequence[BinaryCodes]) -> None:
-    """Refuse files of codes that do not fit together."""
+    """Refuse files of codes of different lengths."""
     for path, codes in zip(paths, code_sets, strict=True):
         if codes.n_bits != code_sets[0].n_bits:
             raise InputError(
@@ -81,6 +82,11 @@ def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | N
     """Ids of all codes, each once."""
     if path is None:
         return None
+    if os.path.splitext(path)[1] == ".txt":
+        raise InputError(
+            f"--ids must be a file of integers, got {path}; for names leave --ids out and give the "
+            "file to rankbits index search as --names"
+        )
     try:
         return inputs.ids_of(load_array(path), sum(map(len, code_sets)))
     except FileFormatError:
@@ -90,15 +96,15 @@ def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | N
 
 
 def require_new(collection: Collection, ids: np.ndarray | None) -> None:
-    """Refuse ids before the first of several blocks is added; one block is all or nothing."""
+    """Refuse ids before the first of several blocks is added; a single block checks its own."""
     if ids is None or len(ids) <= _BLOCK_CODES:
         return
-    is_there = np.isin(ids, collection.ids)
-    if is_there.any():
-        raise InputError(f"ids must be new, {ids[is_there][0]} exists already; give --upsert")
+    exists = np.isin(ids, collection.ids)
+    if exists.any():
+        raise InputError(f"ids must be new, {ids[exists][0]} exists already; give --upsert")
 
 
-def in_blocks(
+def add_in_blocks(
     change: Callable[..., Any], code_sets: Sequence[BinaryCodes], ids: np.ndarray | None
 ) -> None:
     """Add or upsert all codes, a block at a time."""
@@ -112,11 +118,9 @@ def in_blocks(
 
 
 def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
-    """All codes in order; as one block if they are few, so that they go in together."""
+    """All codes in order; as one block if they are few, so that they are added together."""
     if sum(map(len, code_sets)) <= _BLOCK_CODES:
-        yield BinaryCodes(
-            np.concatenate([codes.packed for codes in code_sets]), code_sets[0].n_bits
-        )
+        yield BinaryCodes.concatenate(code_sets)
         return
     for codes in code_sets:
         for start in range(0, len(codes), _BLOCK_CODES):
@@ -124,18 +128,18 @@ def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
 
 
 def require_archive(out: str | None) -> None:
-    """Refuse a file for results that could not be written, before the search."""
+    """Refuse a file for results that cannot be written, before the search."""
     require_writable(out)
     if out is not None and not out.endswith(".npz"):
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def searched(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> Any:
-    """The answer of a search to all queries, in blocks: a Ragged, or a pair of tables."""
+def search_in_blocks(search: Callable[..., Any], queries: BinaryCodes, **settings: Any) -> Any:
+    """The answer of a search to all queries, block by block: a Ragged, or a pair of tables."""
     parts = []
     with progress_bar("searching") as progress:
         for start in range(0, max(1, len(queries)), _BLOCK_QUERIES):
-            parts.append(search(queries[start : start + _BLOCK_QUERIES], **how))
+            parts.append(search(queries[start : start + _BLOCK_QUERIES], **settings))
             if progress is not None:
                 progress(min(start + _BLOCK_QUERIES, len(queries)), len(queries))
     if not isinstance(parts[0], Ragged):
@@ -143,25 +147,42 @@ def searched(search: Callable[..., Any], queries: BinaryCodes, **how: Any) -> An
     return stacked(parts)
 
 
-def write_archive(result: Any, out: str | None) -> None:
-    """Results as a .npz, with offsets if they are ragged."""
+def load_names_of(path: str, result: Any) -> list[str]:
+    """Names by id, for all ids of a result: those of a text file, one on each line."""
+    names = load_names(path)
+    largest = int(result[-1].max(initial=-1))
+    if largest >= len(names):
+        raise InputError(
+            f"{path} must have a line for each id, it has {len(names)} lines and id {largest} was "
+            "found; line i, from 0, names the item with id i"
+        )
+    return names
+
+
+def write_archive(result: Any, out: str | None, names: Sequence[str] | None = None) -> None:
+    """Results as a .npz, with offsets if they are ragged, and with names if ids have them."""
     if out is None:
         return
     arrays: dict[str, Any] = {"distances": result[-2], "ids": result[-1]}
+    if names is not None:
+        arrays["names"] = np.array([*names, ""], np.str_)[result[-1]]  # the last is that of id -1
     if isinstance(result, Ragged):
         arrays["offsets"] = result.offsets
     with write_atomically(out) as file:
         np.savez(file, **arrays)
 
 
-def lists(result: Any) -> dict[str, list[list[int]]]:
-    """Distances and ids of each query, without the places that are left over."""
+def lists(result: Any, names: Sequence[str] | None = None) -> dict[str, list[list[Any]]]:
+    """Distances and ids of each query, without padding, and their names if they have any."""
     if isinstance(result, Ragged):
         ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
         rows = [(result.distances[a:b], result.ids[a:b]) for a, b in ends]
     else:
         rows = [(near[ids >= 0], ids[ids >= 0]) for near, ids in zip(*result, strict=True)]
-    return {
+    result_lists: dict[str, list[list[Any]]] = {
         "distances": [near.tolist() for near, _ in rows],
         "ids": [ids.tolist() for _, ids in rows],
     }
+    if names is not None:
+        result_lists["names"] = [[names[item] for item in ids] for ids in result_lists["ids"]]
+    return result_lists

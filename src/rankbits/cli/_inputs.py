@@ -1,13 +1,13 @@
 """What the commands share: the options that name a run's files, and the run that they load.
 
 A run is codes of queries, codes of a database in one or more shards, and what is relevant to whom:
-labels of both sides, or judged pairs. Item numbers run through the shards in the order given.
+labels of both sides, or judged pairs. Items are numbered through all shards, in the order given.
 """
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,9 +17,10 @@ import numpy as np
 import typer
 
 from rankbits import affinity
-from rankbits.affinity import Affinity
+from rankbits.affinity import Affinity, Judgements, QrelsCounts, QrelsJudgements
+from rankbits.cli._judgements import CodeFiles, id_files_of, load_judged_pairs
 from rankbits.codes import BinaryCodes
-from rankbits.datasets import load_codes, load_judgements, load_labels
+from rankbits.datasets import load_codes, load_labels
 from rankbits.errors import InputError, RankbitsError
 
 
@@ -33,7 +34,7 @@ class CodeForm(StrEnum):
 
 
 class EmptyPolicy(StrEnum):
-    """What a query without any relevant item counts."""
+    """How a query without any relevant item counts."""
 
     skip = "skip"
     zero = "zero"
@@ -49,47 +50,66 @@ class OutputFormat(StrEnum):
 
 _FILES = ".npy, .npz, .parquet or .safetensors; FILE:KEY names one array of several"
 QUERIES = typer.Option("--queries", help=f"Codes of the queries: {_FILES}.")
-DATABASE = typer.Option("--database", help="Codes of the database; again for each shard.")
+DATABASE = typer.Option("--database", help="Codes of the database; repeat it for each shard.")
 QueriesOption = Annotated[str, QUERIES]
 DatabaseOption = Annotated[list[str], DATABASE]
 BitsOption = Annotated[
-    int | None, typer.Option("--bits", min=1, help="Code length, where a file does not tell.")
+    int | None, typer.Option("--bits", min=1, help="Code length, if the file does not say it.")
 ]
 FormOption = Annotated[
-    CodeForm, typer.Option("--codes", help="Packed bytes, 0/1 or -1/+1 bits, real logits.")
+    CodeForm,
+    typer.Option(
+        "--codes",
+        help="What the file holds: packed bytes, bits (0/1 or -1/+1), or logits, real values whose "
+        "sign is the bit. auto recognizes packed bytes and bits.",
+    ),
 ]
 QueryLabelsOption = Annotated[
     str | None, typer.Option("--query-labels", help="Classes (1-D) or multi-hot tags (2-D).")
 ]
 DatabaseLabelsOption = Annotated[
-    list[str] | None, typer.Option("--database-labels", help="The same, in --database's order.")
+    list[str] | None,
+    typer.Option("--database-labels", help="The same for each --database, in order."),
 ]
 JudgementsOption = Annotated[
-    str | None, typer.Option("--judgements", help="Instead of labels: (query, item, level) rows.")
+    str | None,
+    typer.Option(
+        "--judgements", help="Instead of labels: (query, item, level) rows, or a qrels file."
+    ),
+]
+QueryIdsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--query-ids", help="Ids of the queries in the qrels file: .txt, .jsonl, .npy or .parquet."
+    ),
+]
+DatabaseIdsOption = Annotated[
+    list[str] | None,
+    typer.Option("--database-ids", help="The same of the items; repeat for each --database."),
 ]
 GradedOption = Annotated[
-    bool, typer.Option("--graded", help="Level of multi-hot labels = number of shared tags.")
+    bool, typer.Option("--graded", help="The level of two items is their number of shared tags.")
 ]
 EmptyOption = Annotated[
-    EmptyPolicy, typer.Option("--empty", help="What a query with nothing relevant counts.")
+    EmptyPolicy, typer.Option("--empty", help="How a query without relevant items counts.")
 ]
 ExcludeSelfOption = Annotated[
-    bool, typer.Option("--exclude-self", help="Query i is item i of the database: leave it out.")
+    bool, typer.Option("--exclude-self", help="Query i is item i of the database: do not rank it.")
 ]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Number of threads; default: all.")
+]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Codes and affinities as loaded; labels are None where judgements came instead."""
+    """Codes of queries and of the shards of a database, each shard with its affinity."""
 
     queries: BinaryCodes
     shards: list[tuple[BinaryCodes, Affinity]]
-    query_labels: np.ndarray | None = None
-    shard_labels: list[np.ndarray] | None = None
-    judgements: np.ndarray | None = None  # (query, item, level) rows over all shards
-    graded: bool = False
+    join_affinities: Callable[[], Affinity]  # the affinity of the shards as one database
+    qrels_counts: QrelsCounts | None = None  # of judgements by id
 
     @property
     def n_items(self) -> int:
@@ -97,15 +117,11 @@ class Run:
         return sum(len(codes) for codes, _ in self.shards)
 
     def whole(self) -> tuple[BinaryCodes, Affinity]:
-        """The database as one: shards joined in memory, for what does not add over shards."""
+        """The database in one piece, for results that do not add over shards."""
         if len(self.shards) == 1:
             return self.shards[0]
-        packed = np.concatenate([codes.packed for codes, _ in self.shards])
-        codes = BinaryCodes(packed, self.queries.n_bits)
-        if self.query_labels is None or self.shard_labels is None:
-            return codes, affinity.judgements(self.judgements, len(self.queries), len(codes))
-        joined = np.concatenate(self.shard_labels)
-        return codes, _label_affinity(self.query_labels, joined, self.graded)
+        codes = BinaryCodes.concatenate([codes for codes, _ in self.shards])
+        return codes, self.join_affinities()
 
 
 def load_run(
@@ -115,12 +131,15 @@ def load_run(
     query_labels: str | None = None,
     database_labels: Sequence[str] | None = None,
     judgements: str | None = None,
+    query_ids: str | None = None,
+    database_ids: Sequence[str] | None = None,
     n_bits: int | None = None,
     form: str = "auto",
     graded: bool = False,
 ) -> Run:
-    """Load a run from its files; whatever does not fit together is an InputError."""
+    """Load a run from its files; files that do not fit together are an InputError."""
     relevance = _relevance(database, query_labels, database_labels, judgements)
+    id_files = id_files_of(judgements, query_ids, database_ids, len(database))
     query_codes = load_codes(queries, n_bits, form)
     shards = [load_codes(path, n_bits, form) for path in database]
     for path, codes in zip(database, shards, strict=True):
@@ -130,15 +149,19 @@ def load_run(
                 "encode both with the same model"
             )
     if isinstance(relevance, str):
-        return _judged_run(query_codes, shards, load_judgements(relevance))
-    mine = _labels_in_step(relevance[0], queries, len(query_codes))
-    theirs = [
-        _labels_in_step(labels, path, len(codes))
-        for labels, path, codes in zip(relevance[1], database, shards, strict=True)
+        sizes = CodeFiles(queries, len(query_codes), database, [len(codes) for codes in shards])
+        return _judged_run(query_codes, shards, load_judged_pairs(relevance, id_files, sizes))
+    labels = _labels_in_step(relevance[0], queries, len(query_codes))
+    shard_labels = [
+        _labels_in_step(labels_path, path, len(codes))
+        for labels_path, path, codes in zip(relevance[1], database, shards, strict=True)
     ]
-    affinities = [_label_affinity(mine, labels, graded) for labels in theirs]
-    parts = list(zip(shards, affinities, strict=True))
-    return Run(query_codes, parts, mine, theirs, graded=graded)
+    affinities = [_label_affinity(labels, part, graded) for part in shard_labels]
+    return Run(
+        query_codes,
+        list(zip(shards, affinities, strict=True)),
+        lambda: _label_affinity(labels, np.concatenate(shard_labels), graded),
+    )
 
 
 def _relevance(
@@ -147,7 +170,7 @@ def _relevance(
     database_labels: Sequence[str] | None,
     judgements: str | None,
 ) -> str | tuple[str, Sequence[str]]:
-    """The file of judgements, or the label files of both sides: one or the other, one a shard."""
+    """The file of judgements, or the label files of both sides, of which each shard has one."""
     if query_labels is None and not database_labels and judgements is not None:
         return judgements
     if query_labels is None or not database_labels or judgements is not None:
@@ -156,7 +179,7 @@ def _relevance(
         )
     if len(database_labels) != len(database):
         raise typer.BadParameter(
-            f"--database-labels must come once for each --database, got {len(database_labels)} "
+            f"--database-labels must be given once for each --database, got {len(database_labels)} "
             f"for {len(database)}"
         )
     return query_labels, database_labels
@@ -167,41 +190,42 @@ def _labels_in_step(labels_path: str, codes_path: str, n_codes: int) -> np.ndarr
     if len(labels) != n_codes:
         raise InputError(
             f"{labels_path} has {len(labels)} labels and {codes_path} has {n_codes} codes; "
-            "labels and codes must go in step"
+            "there must be one label per code"
         )
     return labels
 
 
-def _label_affinity(mine: np.ndarray, theirs: np.ndarray, graded: bool) -> Affinity:
+def _label_affinity(
+    query_labels: np.ndarray, database_labels: np.ndarray, graded: bool
+) -> Affinity:
     """Classes for 1-D labels, tags for 2-D ones."""
-    if mine.ndim != theirs.ndim:
+    if query_labels.ndim != database_labels.ndim:
         raise InputError(
-            f"query labels have shape {mine.shape} and database labels {theirs.shape}; "
-            "both must be classes (1-D) or both multi-hot (2-D)"
+            f"query labels have shape {query_labels.shape} and database labels "
+            f"{database_labels.shape}; both must be classes (1-D) or both multi-hot (2-D)"
         )
-    if mine.ndim == 2:
-        return affinity.tags(mine, theirs, graded=graded)
+    if query_labels.ndim == 2:
+        return affinity.tags(query_labels, database_labels, graded=graded)
     if graded:
         raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
-    return affinity.classes(mine, theirs)
+    return affinity.classes(query_labels, database_labels)
 
 
-def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], rows: np.ndarray) -> Run:
+def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], judged: Judgements) -> Run:
     """Each shard gets the judged pairs of its own items, numbered from its first."""
-    n_items = sum(len(codes) for codes in shards)
-    affinity.judgements(rows, len(queries), n_items)  # refuses bad numbers and pairs judged twice
     parts: list[tuple[BinaryCodes, Affinity]] = []
-    start = 0
+    rows, start = judged.rows, 0
     for codes in shards:
         own = rows[(rows[:, 1] >= start) & (rows[:, 1] < start + len(codes))]
         local = own - np.array([0, start, 0])
         parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
         start += len(codes)
-    return Run(queries, parts, judgements=rows)
+    counts = judged.counts if isinstance(judged, QrelsJudgements) else None
+    return Run(queries, parts, lambda: judged, counts)
 
 
 def require_writable(path: str | None) -> None:
-    """Refuse a file that could not be written before the work that would fill it."""
+    """Refuse a file that cannot be written, before the work whose result it shall hold."""
     if path is None:
         return
     folder = os.path.dirname(path) or "."

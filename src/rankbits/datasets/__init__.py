@@ -1,11 +1,11 @@
-"""Datasets: arrays, codes, labels and judgements out of files, and a small set to try things on.
+"""Datasets: arrays, codes, labels and judgements from files, and a small set to try things on.
 
 Every reader takes `.npy` (memory-mapped), `.npz`, `.parquet` or `.safetensors`; where a file holds
 several arrays, `key=` or `FILE:KEY` names one. A file that is truncated, damaged or of another kind
-is a `FileFormatError` in one sentence. Nothing is ever unpickled but the batches of CIFAR, those as
-plain data, by names that `load_cifar` knows.
+is a `FileFormatError` in one sentence. Nothing is ever unpickled but the batches of CIFAR, and
+those only as plain data.
 
-Public data sets come in their own layouts: `load_features`, `load_cifar`, `load_cifar_mosaics`,
+Public data sets have their own layouts: `load_features`, `load_cifar`, `load_cifar_mosaics`,
 `load_images` and `load_nuswide`.
 """
 
@@ -14,13 +14,16 @@ from rankbits.datasets._cifar import is_cifar_folder, load_cifar
 from rankbits.datasets._codes import load_codes
 from rankbits.datasets._digits import Split, digits
 from rankbits.datasets._features import Labelled, load_features
-from rankbits.datasets._images import load_cifar_mosaics, load_images
+from rankbits.datasets._ids import load_ids
 from rankbits.datasets._labels import load_judgements, load_labels
+from rankbits.datasets._mosaics import load_cifar_mosaics
 from rankbits.datasets._nuswide import TaggedImages, load_nuswide
 from rankbits.datasets._parquet import load_columns
+from rankbits.datasets.pictures import Pictures, load_images
 
 __all__ = [
     "Labelled",
+    "Pictures",
     "Split",
     "TaggedImages",
     "digits",
@@ -31,6 +34,7 @@ __all__ = [
     "load_codes",
     "load_columns",
     "load_features",
+    "load_ids",
     "load_images",
     "load_judgements",
     "load_labels",

@@ -1,4 +1,4 @@
-"""One array out of a file, whatever its format."""
+"""Loading of one array from a file of any format."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import require_file
 from rankbits.datasets._formats import read_npy, read_npz, read_safetensors
 from rankbits.datasets._parquet import read_parquet
 from rankbits.errors import FileFormatError, InputError
@@ -33,14 +34,8 @@ def load_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarr
     A .npy is memory-mapped: nothing is read before it is used.
     """
     file, key = split_key(path, key)
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
-    reader = _READERS.get(os.path.splitext(file)[1])
-    if reader is None:
-        raise InputError(f"path must end in {', '.join(_READERS)}; got {file}")
-    if os.path.getsize(file) == 0:
-        raise FileFormatError(f"{file} is empty, 0 bytes")
-    array = reader(file, key)
+    require_data_file(file)
+    array = _READERS[os.path.splitext(file)[1]](file, key)
     if array.dtype.kind not in "biufUS":
         raise FileFormatError(
             f"{path} must hold numbers, bools or strings, got {_check.describe(np.asarray(array))}"
@@ -48,8 +43,22 @@ def load_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarr
     return array
 
 
+def require_data_file(file: str) -> None:
+    """Refuse what is missing, a folder, of an unknown ending, or empty."""
+    if os.path.isdir(file):
+        raise InputError(
+            f"path must name a file, {file} is a folder; `rankbits fit` and `rankbits encode` take "
+            f"folders of pictures, everything else takes a file ending in {', '.join(_READERS)}"
+        )
+    require_file(file, "a file")
+    if os.path.splitext(file)[1] not in _READERS:
+        raise InputError(f"path must end in {', '.join(_READERS)}; got {file}")
+    if os.path.getsize(file) == 0:
+        raise FileFormatError(f"{file} is empty, 0 bytes")
+
+
 def split_key(path: str | os.PathLike[str], key: str | None = None) -> tuple[str, str | None]:
-    """The file and the key of FILE:KEY; a file that has such a name itself comes first.
+    """The file and the key of FILE:KEY; an existing file of that very name takes precedence.
 
     >>> split_key("codes.npz:queries")
     ('codes.npz', 'queries')

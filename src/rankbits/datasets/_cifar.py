@@ -1,8 +1,8 @@
 """CIFAR-10 and CIFAR-100, the python batches.
 
-A batch is a pickled dict of an image matrix, a row an image of 3 x 1024 bytes, and label lists. The
-unpickler here knows four names, each a stand-in of its own that only keeps what it is given, so
-that a file can call nothing and NumPy's own unpickling code never runs.
+A batch is a pickled dict of a matrix, whose rows are images of 3 x 1024 bytes, and of label lists.
+The unpickler here knows a few names and replaces each by a class of its own that only stores its
+arguments, so a file cannot call anything and NumPy's unpickling code never runs.
 """
 
 import math
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from rankbits._files import unreadable_files_refused
 from rankbits.datasets._features import (
     Labelled,
     class_numbers,
-    joined,
-    require_step,
+    join_parts,
+    require_same_rows,
 )
-from rankbits.datasets._formats import whole_file
 from rankbits.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -37,7 +37,19 @@ _DTYPES = ("u1", "i4", "i8")
 
 
 def is_cifar_folder(folder: Path) -> bool:
-    """Whether a folder looks like the unpacked python version of CIFAR-10 or CIFAR-100."""
+    """Whether a folder looks like the unpacked python version of CIFAR-10 or CIFAR-100.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The folder to look at. It may be missing: then the answer is False.
+
+    Returns
+    -------
+    bool
+        True if the folder has a file `data_batch_1` (CIFAR-10) or `train` (CIFAR-100). The files
+        are not read.
+    """
     return any(os.path.isfile(os.path.join(folder, first)) for first in _LAYOUTS)
 
 
@@ -46,6 +58,13 @@ def load_cifar(folder: Path) -> Labelled:
 
     Rows stand in the order of the files, images as uint8 of shape (32, 32, 3). CIFAR-100 has fine
     labels as classes and their superclasses in `coarse`.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The unpacked folder, which has data_batch_1 to data_batch_5 and test_batch (CIFAR-10), or
+        train and test (CIFAR-100). The names of the classes are read from batches.meta or meta,
+        if the folder has that file.
     """
     name = os.fspath(folder)
     first = next((key for key in _LAYOUTS if os.path.isfile(os.path.join(name, key))), None)
@@ -58,7 +77,7 @@ def load_cifar(folder: Path) -> Labelled:
     batches = [_batch(os.path.join(name, file), label_key) for file in (*training, test)]
     names = _names(os.path.join(name, meta), names_key)
     x, y, coarse = zip(*batches, strict=True)
-    return joined(
+    return join_parts(
         name,
         (np.concatenate(x[:-1]), x[-1]),
         (np.concatenate(y[:-1]), y[-1]),
@@ -72,7 +91,7 @@ def _batch(file: str, label_key: bytes) -> tuple[np.ndarray, np.ndarray, np.ndar
     batch = read_batch(file)
     pixels, labels = batch.get(b"data"), batch.get(label_key)
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
-        raise FileFormatError(f"{file} must have data as bytes of shape (n, 3072), it has not")
+        raise FileFormatError(f"{file} must have data as bytes of shape (n, 3072), it does not")
     if pixels.shape[1] != 3 * _SIDE * _SIDE:
         raise FileFormatError(f"{file} must have rows of 3072 bytes, got {pixels.shape[1]}")
     images = pixels.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1)
@@ -87,10 +106,10 @@ def _labels(file: str, key: str, labels: Any, n_rows: int) -> np.ndarray:
     is_list = isinstance(labels, list) and all(type(label) is int for label in labels)
     array = np.array(labels, np.int64) if is_list else labels
     if not isinstance(array, np.ndarray):
-        raise FileFormatError(f"{file} must have {key} as a list of class numbers, it has not")
-    found = class_numbers(file, {key: array}, key)
-    require_step(file, "data", n_rows, key, len(found))
-    return found
+        raise FileFormatError(f"{file} must have {key} as a list of class numbers, it does not")
+    classes = class_numbers(file, {key: array}, key)
+    require_same_rows(file, "data", n_rows, key, len(classes))
+    return classes
 
 
 def _names(file: str, key: bytes) -> tuple[str, ...]:
@@ -99,7 +118,7 @@ def _names(file: str, key: bytes) -> tuple[str, ...]:
         return ()
     names = read_batch(file).get(key)
     if not isinstance(names, list) or not all(isinstance(name, bytes) for name in names):
-        raise FileFormatError(f"{file} must have {key.decode()} as a list of names, it has not")
+        raise FileFormatError(f"{file} must have {key.decode()} as a list of names, it does not")
     return tuple(name.decode("utf-8", "replace") for name in names)
 
 
@@ -108,22 +127,22 @@ def _superclasses(name: str, fine: np.ndarray, coarse: tuple[Any, ...]) -> np.nd
     if any(part is None for part in coarse):
         return None
     table = np.zeros(int(fine.max(initial=-1)) + 1, np.int64)
-    theirs = np.concatenate(coarse)
-    table[fine] = theirs
-    if not np.array_equal(table[fine], theirs):
-        raise FileFormatError(f"{name} must have one superclass a class, a class has several")
+    superclasses = np.concatenate(coarse)
+    table[fine] = superclasses
+    if not np.array_equal(table[fine], superclasses):
+        raise FileFormatError(f"{name} must have one superclass per class, a class has several")
     return table
 
 
 def read_batch(file: str) -> dict[bytes, Any]:
     """The dict of a pickled batch: its keys as bytes, its arrays as NumPy's."""
-    with whole_file(file, "pickled batch"), open(file, "rb") as stream:
-        found = _BatchUnpickler(stream, encoding="bytes").load()
-        if not isinstance(found, dict):
-            raise FileFormatError(f"{file} must be a pickled dict, got {type(found).__name__}")
+    with unreadable_files_refused(file, "pickled batch"), open(file, "rb") as stream:
+        content = _BatchUnpickler(stream, encoding="bytes").load()
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{file} must be a pickled dict, got {type(content).__name__}")
         return {
             key.encode() if isinstance(key, str) else key: _plain(value)
-            for key, value in found.items()
+            for key, value in content.items()
         }
 
 
@@ -170,7 +189,7 @@ class _Array:
         return flat.reshape(shape, order="F" if self.is_fortran else "C")
 
 
-class _BatchUnpickler(pickle._Unpickler):  # C's prints its own troubles with damaged files
+class _BatchUnpickler(pickle._Unpickler):  # the one in C prints messages about damaged files
     """Plain values, and arrays through the stand-ins; any other name is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -194,9 +213,9 @@ class _BatchUnpickler(pickle._Unpickler):  # C's prints its own troubles with da
 
     def _from_buffer(self, raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
         """Arrays as protocol 5 writes them."""
-        made = _Array()
-        made.__setstate__((1, shape, dtype, order in ("F", b"F"), bytes(raw)))
-        return made
+        array = _Array()
+        array.__setstate__((1, shape, dtype, order in ("F", b"F"), bytes(raw)))
+        return array
 
     def _encode(self, text: Any, encoding: Any) -> bytes:
         """Bytes as Python 3 writes them by protocol 2."""

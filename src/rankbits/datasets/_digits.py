@@ -41,5 +41,5 @@ def digits(n_queries: int = 297, random_state: int = 0) -> Split:
     n_queries = _check.whole("n_queries", n_queries, 1, N_DIGITS - 1)
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng(random_state).permutation(len(y))
-    asked, found = order[:n_queries], np.sort(order[n_queries:])
-    return Split(x[asked], y[asked].astype(np.int64), x[found], y[found].astype(np.int64))
+    queries, items = order[:n_queries], np.sort(order[n_queries:])
+    return Split(x[queries], y[queries].astype(np.int64), x[items], y[items].astype(np.int64))

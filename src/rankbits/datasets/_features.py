@@ -1,8 +1,8 @@
-"""Features of a public data set with its labels and its own two parts, out of one .npz file.
+"""Features and labels of a public data set, training and test part, from one .npz file.
 
 Two layouts are read:
     x_train, x_test, y_train, y_test    classes; optionally classes (names), fine_to_coarse
-    features, labels, is_test, n_labels  tags, a row of bits packed as by `numpy.packbits`;
+    features, labels, is_test, n_labels  tags, each row of bits packed as by `numpy.packbits`;
                                          optionally words (names)
 """
 
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import require_file, unreadable_files_refused
 from rankbits._unpacking import require_unpackable_npz
-from rankbits.datasets._formats import _ZIP_MAGIC, _require_magic, whole_file
-from rankbits.errors import FileFormatError, InputError
+from rankbits.datasets._formats import ZIP_MAGIC, require_magic
+from rankbits.errors import FileFormatError
 
 Path = str | os.PathLike[str]
 _KEYS = ("x_train", "x_test", "y_train", "y_test", "classes", "fine_to_coarse")
@@ -24,7 +25,7 @@ _TAG_KEYS = ("features", "labels", "is_test", "n_labels", "words")
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """All rows of a data set, those of the standard training part first.
+    """All rows of a data set; those of the standard training part come first.
 
     Attributes
     ----------
@@ -48,7 +49,15 @@ class Labelled:
 
 
 def load_features(path: Path) -> Labelled:
-    """Features of either layout; floats come as float32.
+    """Features and labels from one .npz file; floats come as float32.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .npz file. It holds either the arrays x_train, x_test, y_train and y_test, with
+        classes as labels, or features, labels, is_test and n_labels, with packed tags as labels.
+        The names of the labels are read from `classes` or `words`, and the superclass of each
+        class from `fine_to_coarse`, if the file has them.
 
     >>> load_features("cifar10_features.npz").x.shape  # doctest: +SKIP
     (60000, 256)
@@ -72,14 +81,14 @@ def _of_classes(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
         for part in ("train", "test")
     ]
     for part, (x, y) in zip(("train", "test"), parts, strict=True):
-        require_step(file, f"x_{part}", len(x), f"y_{part}", len(y))
+        require_same_rows(file, f"x_{part}", len(x), f"y_{part}", len(y))
     (train_x, train_y), (test_x, test_y) = parts
     if train_x.shape[1] != test_x.shape[1]:
         raise FileFormatError(
             f"{file} must have the same features in x_train and x_test, got {train_x.shape[1]} "
             f"and {test_x.shape[1]}"
         )
-    return joined(
+    return join_parts(
         file,
         (train_x, test_x),
         (train_y, test_y),
@@ -88,14 +97,14 @@ def _of_classes(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
     )
 
 
-def joined(
+def join_parts(
     file: str,
     x: tuple[np.ndarray, np.ndarray],
     y: tuple[np.ndarray, np.ndarray],
     names: tuple[str, ...],
     coarse: np.ndarray | None = None,
 ) -> Labelled:
-    """The training part and, after it, the test part; every class must have its name, if any."""
+    """The training part followed by the test part; if classes have names, each must have one."""
     labels = np.concatenate(y)
     for what, known in (("class names", names or None), ("superclasses", coarse)):
         if known is not None and labels.max(initial=0) >= len(known):
@@ -107,8 +116,8 @@ def joined(
 def _of_tags(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
     require_keys(file, arrays, ("features", "labels", "is_test", "n_labels"))
     x, is_test = _numbers(file, arrays, "features"), arrays["is_test"]
-    y = unpacked(file, "labels", arrays["labels"], arrays["n_labels"])
-    require_step(file, "features", len(x), "labels", len(y))
+    y = unpack_tags(file, "labels", arrays["labels"], arrays["n_labels"])
+    require_same_rows(file, "features", len(x), "labels", len(y))
     if is_test.dtype != np.bool_ or is_test.shape != (len(x),):
         raise FileFormatError(
             f"{file} must have is_test as {len(x)} bools, got {_check.describe(is_test)}"
@@ -120,56 +129,58 @@ def _of_tags(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
     return Labelled(x[order], y[order], is_test[order], names)
 
 
-def unpacked(file: str, key: str, packed: np.ndarray, n_labels: np.ndarray) -> np.ndarray:
+def unpack_tags(file: str, key: str, packed: np.ndarray, n_labels: np.ndarray) -> np.ndarray:
     """Multi-hot rows of uint8 from rows of packed bits."""
     if n_labels.shape != () or n_labels.dtype.kind not in "iu":
-        raise FileFormatError(f"{file} must count its tags, got {_check.describe(n_labels)}")
-    wanted = int(n_labels)
-    bytes_wide = -(-wanted // 8)
-    if packed.dtype != np.uint8 or packed.shape[1:] != (bytes_wide,) or wanted < 1:
+        raise FileFormatError(
+            f"{file} must have its number of tags as n_labels, got {_check.describe(n_labels)}"
+        )
+    n_tags = int(n_labels)
+    bytes_wide = -(-n_tags // 8)
+    if packed.dtype != np.uint8 or packed.shape[1:] != (bytes_wide,) or n_tags < 1:
         raise FileFormatError(
             f"{file} must have {key} as uint8 of shape (n, {bytes_wide}), the packed bits of "
-            f"{wanted} tags, got {_check.describe(packed)}"
+            f"{n_tags} tags, got {_check.describe(packed)}"
         )
-    return np.unpackbits(packed, axis=1, count=wanted)
+    return np.unpackbits(packed, axis=1, count=n_tags)
 
 
 def read_arrays(file: str, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Those of the arrays that the .npz file has; nothing else of it is read."""
-    _require_magic(file, _ZIP_MAGIC, ".npz")
+    require_magic(file, ZIP_MAGIC, ".npz")
     with (
-        whole_file(file, ".npz"),
+        unreadable_files_refused(file, ".npz"),
         open(file, "rb") as stream,
         np.load(stream, allow_pickle=False) as stored,
     ):
         require_unpackable_npz(file, stored.zip, keys)
-        found = {key: stored[key] for key in keys if key in stored}
-    for key, array in found.items():
+        arrays = {key: stored[key] for key in keys if key in stored}
+    for key, array in arrays.items():
         if not isinstance(array, np.ndarray):
             raise FileFormatError(f"{file} must hold arrays, its member {key!r} is not a .npy")
-    return found
+    return arrays
 
 
 def existing_file(path: Path) -> str:
     """The path of a file that is there and not empty."""
-    file = os.fspath(path)
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
+    file = require_file(path, "a file")
     if os.path.getsize(file) == 0:
         raise FileFormatError(f"{file} is empty, 0 bytes")
     return file
 
 
-def require_keys(file: str, arrays: Mapping[str, np.ndarray], wanted: tuple[str, ...]) -> None:
-    missing = [key for key in wanted if key not in arrays]
+def require_keys(file: str, arrays: Mapping[str, np.ndarray], keys: tuple[str, ...]) -> None:
+    """Refuse a file that lacks one of the arrays."""
+    missing = [key for key in keys if key not in arrays]
     if missing:
-        raise FileFormatError(f"{file} must hold {', '.join(wanted)}; it has no {missing[0]}")
+        raise FileFormatError(f"{file} must hold {', '.join(keys)}; it has no {missing[0]}")
 
 
-def require_step(file: str, mine: str, n_mine: int, theirs: str, n_theirs: int) -> None:
-    if n_mine != n_theirs:
+def require_same_rows(file: str, first: str, n_first: int, second: str, n_second: int) -> None:
+    """Refuse two arrays that belong together and have different numbers of rows."""
+    if n_first != n_second:
         raise FileFormatError(
-            f"{file} must have {mine} and {theirs} in step, got {n_mine} and {n_theirs} rows"
+            f"{file} must have as many rows in {first} as in {second}, got {n_first} and {n_second}"
         )
 
 
@@ -185,7 +196,7 @@ def class_numbers(file: str, arrays: Mapping[str, np.ndarray], key: str) -> np.n
 
 
 def names_of(file: str, arrays: Mapping[str, np.ndarray], key: str) -> tuple[str, ...]:
-    """Names if the file has them."""
+    """Names of classes or tags; none if the file has no such array."""
     names = arrays.get(key)
     if names is None:
         return ()

@@ -1,33 +1,32 @@
 """Readers of .npy, .npz and .safetensors: an array, or one sentence that says why not."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 
 from rankbits._check import extra
-from rankbits._files import one_line
+from rankbits._files import unreadable_files_refused
 from rankbits._unpacking import require_unpackable_npz
-from rankbits.errors import FileFormatError, InputError, RankbitsError
+from rankbits.errors import FileFormatError, InputError
 
 _NPY_MAGIC = b"\x93NUMPY"
-_ZIP_MAGIC = b"PK\x03\x04"
+ZIP_MAGIC = b"PK\x03\x04"
 
 
 def read_npy(path: str, key: str | None) -> np.ndarray:
     """The array of a .npy file, memory-mapped."""
     if key is not None:
         raise InputError(f"key must not be given for a .npy file, {path} holds one array")
-    _require_magic(path, _NPY_MAGIC, ".npy")
-    with whole_file(path, ".npy"):
+    require_magic(path, _NPY_MAGIC, ".npy")
+    with unreadable_files_refused(path, ".npy"):
         return np.lib.format.open_memmap(path, mode="r")
 
 
 def read_npz(path: str, key: str | None) -> np.ndarray:
     """One array of a .npz file."""
-    _require_magic(path, _ZIP_MAGIC, ".npz")
+    require_magic(path, ZIP_MAGIC, ".npz")
     with (
-        whole_file(path, ".npz"),
+        unreadable_files_refused(path, ".npz"),
         open(path, "rb") as file,
         np.load(file, allow_pickle=False) as arrays,
     ):
@@ -42,17 +41,20 @@ def read_npz(path: str, key: str | None) -> np.ndarray:
 def read_safetensors(path: str, key: str | None) -> np.ndarray:
     """One tensor of a .safetensors file."""
     safetensors = extra("safetensors", "reading .safetensors", "files")
-    with whole_file(path, ".safetensors"), safetensors.safe_open(path, framework="np") as tensors:
+    with (
+        unreadable_files_refused(path, ".safetensors"),
+        safetensors.safe_open(path, framework="np") as tensors,
+    ):
         name = pick_key(path, key, list(tensors.keys()))
         return np.asarray(tensors.get_tensor(name))
 
 
 def pick_key(path: str, key: str | None, known: Sequence[str]) -> str:
-    """The key asked for, or the only one there is."""
+    """The given key, which must be there, or the only one there is."""
     shown = [name if name.isprintable() else repr(name) for name in known[:20]]
     names = ", ".join(shown) + (", ..." if len(known) > 20 else "")
     if not known:
-        raise FileFormatError(f"{path} holds no array at all")
+        raise FileFormatError(f"{path} holds no array")
     if key is None and len(known) > 1:
         raise InputError(f"{path} holds several arrays, name one of them as FILE:KEY: {names}")
     if key is not None and key not in known:
@@ -60,21 +62,9 @@ def pick_key(path: str, key: str | None, known: Sequence[str]) -> str:
     return known[0] if key is None else key
 
 
-@contextmanager
-def whole_file(path: str, kind: str) -> Iterator[None]:
-    """Turn whatever a library says about a damaged file into one sentence of ours."""
-    try:
-        yield
-    except RankbitsError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
-        reason = one_line(error)[:200] or type(error).__name__
-        raise FileFormatError(f"{path} is not a whole {kind} file: {reason}") from None
-
-
-def _require_magic(path: str, magic: bytes, kind: str) -> None:
+def require_magic(path: str, magic: bytes, kind: str) -> None:
     """Refuse a file of another kind before a reader tries to guess what it is."""
     with open(path, "rb") as file:
-        found = file.read(len(magic))
-    if found != magic:
-        raise FileFormatError(f"{path} is not a {kind} file: it starts with {found!r}")
+        start = file.read(len(magic))
+    if start != magic:
+        raise FileFormatError(f"{path} is not a {kind} file: it starts with {start!r}")

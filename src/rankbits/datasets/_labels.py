@@ -1,20 +1,38 @@
-"""Labels and judgements out of files."""
+"""Labels and judgements from files."""
 
 import os
+import re
 
 import numpy as np
 
 from rankbits import _check
+from rankbits.affinity import JudgedPair, qrels_pairs
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.errors import FileFormatError, InputError
 
 _TEXT = (".tsv", ".txt", ".qrels")
+_ROW_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
-    """Load labels, see `load_array` for path and key.
+    """Load the labels of queries or items: classes or tags.
 
-    Classes are a 1-D array of integers or strings; tags are a 2-D array of 0 and 1, a column a tag.
+    Classes are a 1-D array of integers or strings; tags are a 2-D array of 0 and 1 with one
+    column per tag.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which ends in .npy, .npz, .parquet or .safetensors. FILE:KEY is the file FILE
+        with the key KEY.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, tags)
+        The labels with the dtype of the file. Those of a .npy are memory-mapped.
     """
     labels = load_array(path, key)
     kinds = {1: "biuUS", 2: "biuf"}.get(labels.ndim, "")
@@ -29,9 +47,19 @@ def load_labels(path: str | os.PathLike[str], key: str | None = None) -> np.ndar
 def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load (query, item, level) rows as int64 of shape (n, 3), for `rankbits.affinity.judgements`.
 
-    Queries and items are row numbers from 0. A text file (.tsv, .txt, .qrels) has one judged pair a
-    line, columns apart by spaces or tabs: query, item, level, or query, iteration, item, level as
-    in a qrels file. Any other file holds an integer array of shape (n, 3).
+    Queries and items are row numbers from 0; for a qrels file with other ids see
+    `rankbits.affinity.read_judgements`. A text file (.tsv, .txt, .qrels) has one judged pair per
+    line: query, item, level, or query, iteration, item, level; a negative level is 0. Any other
+    file holds an integer array of shape (n, 3).
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which ends in .tsv, .txt, .qrels, .npy, .npz, .parquet or .safetensors. FILE:KEY
+        is the file FILE with the key KEY.
+    key : str or None, default=None
+        Name of the array, or of the column of a .parquet, where the file holds several; see
+        `load_array`. It is not used for text files.
     """
     file, key = split_key(path, key)
     if os.path.splitext(file)[1] in _TEXT:
@@ -46,25 +74,17 @@ def load_judgements(path: str | os.PathLike[str], key: str | None = None) -> np.
 
 
 def _judgements_of_text(file: str) -> np.ndarray:
-    """Rows of a text file; the first line that is not one is named."""
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a file, there is no {file}")
-    rows = []
-    with open(file, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            fields = line.split()
-            if fields:
-                rows.append(_judgement(fields, f"{file}, line {number}"))
+    """Rows of a text file whose ids are row numbers."""
+    rows = [_row(pair, file) for pair in qrels_pairs(file)]
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _judgement(fields: list[bytes], where: str) -> tuple[int, int, int]:
-    """One judged pair; the second of four columns is the iteration that nobody uses."""
-    kept = fields[:1] + fields[2:] if len(fields) == 4 else fields
-    digits = [field.removeprefix(b"-") for field in kept]
-    if len(kept) != 3 or not all(field.isdigit() and len(field) < 19 for field in digits):
+def _row(pair: JudgedPair, file: str) -> tuple[int, int, int]:
+    """A judged pair as numbers; a negative grade is level 0, as in every qrels file."""
+    if not all(_ROW_NUMBER.fullmatch(text) for text in (pair.query, pair.item)):
         raise FileFormatError(
-            f"{where} must be query, item, level in whole numbers, got {fields[:5]!r:.80}"
+            f"{file}, line {pair.line} must name query and item by their row numbers, got "
+            f"{pair.query!r:.40} and {pair.item!r:.40}; to use other ids, give --query-ids and "
+            "--database-ids, or call affinity.read_judgements(path, query_ids, database_ids)"
         )
-    query, item, level = map(int, kept)
-    return query, item, level
+    return int(pair.query), int(pair.item), max(pair.grade, 0)

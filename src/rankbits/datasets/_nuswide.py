@@ -1,7 +1,7 @@
-r"""NUS-WIDE: images by name and the concepts that people saw in them, out of its text files.
+r"""NUS-WIDE: names of images and the concepts that people saw in them, from its text files.
 
-    Groundtruth/AllLabels/Labels_CONCEPT.txt   a line an image: 1 if the concept is in it, else 0
-    ImageList/Imagelist.txt                    a line an image: its file, folders apart by "\\"
+    Groundtruth/AllLabels/Labels_CONCEPT.txt   one line per image: 1 if the concept is in it, else 0
+    ImageList/Imagelist.txt                    one line per image: its file, with "\\" as separator
 
 Chua et al., "NUS-WIDE: a real-world web image database from National University of Singapore",
 CIVR 2009. Its 81 concepts describe 269,648 images.
@@ -20,13 +20,13 @@ _PREFIX, _SUFFIX = "Labels_", ".txt"
 
 @dataclass(frozen=True, eq=False)
 class TaggedImages:
-    """Which tags belong to which images.
+    """The tags of images.
 
     Attributes
     ----------
     tags : ndarray of uint8, shape (n, L), multi-hot
     concepts : names of the L tags
-    images : names of the n images, folders apart by "/"; empty if the folder has no image list
+    images : names of the n images, with "/" between folders; empty if there is no image list
     rows : ndarray of int64, shape (n,)
         Line of each image in the files, from 0.
     """
@@ -45,9 +45,12 @@ def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) 
 
     Parameters
     ----------
-    n_concepts : int or None
-        Keep so many of the most frequent concepts, the most frequent first, and the images that
-        show one of them: 21 is the usual choice. None keeps everything, concepts by name.
+    folder : str or path-like
+        The unpacked folder, which has Groundtruth/AllLabels. The names of the images are read
+        from ImageList/Imagelist.txt, if the folder has that file.
+    n_concepts : int or None, default=None
+        Keep only this many of the most frequent concepts, the most frequent first, and the images
+        that show one of them; 21 is the usual choice. None keeps everything, sorted by name.
     """
     name = os.fspath(folder)
     labels = os.path.join(name, "Groundtruth", "AllLabels")
@@ -72,12 +75,12 @@ def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) 
 
 def _concepts(folder: str) -> list[str]:
     files = [file for file in os.listdir(folder) if file.startswith(_PREFIX)]
-    found = sorted(f.removeprefix(_PREFIX).removesuffix(_SUFFIX) for f in files if _is_list(f))
-    if not found:
+    concepts = sorted(f.removeprefix(_PREFIX).removesuffix(_SUFFIX) for f in files if _is_list(f))
+    if not concepts:
         raise InputError(
             f"folder must hold files named {_PREFIX}CONCEPT{_SUFFIX}, {folder} has none"
         )
-    return found
+    return concepts
 
 
 def _is_list(file: str) -> bool:
@@ -106,13 +109,13 @@ def _column(folder: str, concept: str) -> np.ndarray:
         lines = stream.read().split()
     if not lines or set(lines) - {b"0", b"1"}:
         line = next((row for row, text in enumerate(lines) if text not in (b"0", b"1")), 0)
-        came = repr(lines[line][:20]) if lines else "nothing"
-        raise FileFormatError(f"{file}, line {line + 1} must be 0 or 1, got {came}")
+        text = repr(lines[line][:20]) if lines else "nothing"
+        raise FileFormatError(f"{file}, line {line + 1} must be 0 or 1, got {text}")
     return np.asarray(np.array(lines) == b"1", np.uint8)
 
 
 def _image_names(file: str, n_images: int) -> tuple[str, ...]:
-    """Names out of the image list, none if there is no such file."""
+    """Names in the image list; none if there is no such file."""
     if not os.path.isfile(file):
         return ()
     with open(file, encoding="utf-8", errors="replace") as stream:

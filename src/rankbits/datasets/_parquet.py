@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from rankbits._check import extra
+from rankbits._files import require_file, unreadable_files_refused
 from rankbits._unpacking import read_parquet_table, require_unpackable, unpacked_bytes
-from rankbits.datasets._formats import pick_key, whole_file
-from rankbits.errors import FileFormatError, InputError
+from rankbits.datasets._formats import pick_key
+from rankbits.errors import FileFormatError
 
 
 def read_parquet(path: str, key: str | None) -> np.ndarray:
@@ -18,7 +19,7 @@ def read_parquet(path: str, key: str | None) -> np.ndarray:
     give a 1-D array. Nulls are refused.
     """
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(path, ".parquet"), parquet.ParquetFile(path) as file:
+    with unreadable_files_refused(path, ".parquet"), parquet.ParquetFile(path) as file:
         names = list(file.schema_arrow.names)
         if key is None and len(names) > 1 and all(map(_is_number, file.schema_arrow.types)):
             columns = read_parquet_table(path, parquet, file)
@@ -30,12 +31,16 @@ def read_parquet(path: str, key: str | None) -> np.ndarray:
 
 
 def load_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """All columns of a .parquet file by name, each a 1-D array; a null among numbers is NaN."""
-    file = os.fspath(path)
-    if not os.path.isfile(file):
-        raise InputError(f"path must name a .parquet file, there is no {file}")
+    """All columns of a .parquet file by name, each a 1-D array; a null among numbers is NaN.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The .parquet file.
+    """
+    file = require_file(path, "a .parquet file")
     parquet = extra("pyarrow.parquet", "reading .parquet", "files")
-    with whole_file(file, ".parquet"), parquet.ParquetFile(file) as stored:
+    with unreadable_files_refused(file, ".parquet"), parquet.ParquetFile(file) as stored:
         table = read_parquet_table(file, parquet, stored)
         require_unpackable(file, sum(map(unpacked_bytes, table.columns)))
         return {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
@@ -83,8 +88,8 @@ def _matrix_of_bytes(path: str, name: str, column: Any) -> np.ndarray:
     import pyarrow.compute as pc
 
     width = _one_width(path, name, pc.binary_length(column).to_numpy())
-    joined = b"".join(value.as_py() for value in column)
-    return np.frombuffer(joined, np.uint8).reshape(len(column), width)
+    raw = b"".join(value.as_py() for value in column)
+    return np.frombuffer(raw, np.uint8).reshape(len(column), width)
 
 
 def _one_width(path: str, name: str, lengths: np.ndarray) -> int:

@@ -9,6 +9,7 @@ Notation, here and wherever this module is imported:
 
 from rankbits.histogram._count import count_ties
 from rankbits.histogram._largest import distinct_codes, largest_codes
+from rankbits.histogram._own_items import own_items
 from rankbits.histogram._table import TieHistogram
 
-__all__ = ["TieHistogram", "count_ties", "distinct_codes", "largest_codes"]
+__all__ = ["TieHistogram", "count_ties", "distinct_codes", "largest_codes", "own_items"]

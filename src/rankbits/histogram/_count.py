@@ -17,6 +17,7 @@ from rankbits import _check, _native
 from rankbits.affinity import Affinity, Classes, Judgements, Tags
 from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 from rankbits.errors import InputError
+from rankbits.histogram._own_items import own_items
 from rankbits.histogram._table import TieHistogram
 
 Progress = Callable[[int, int], None]
@@ -55,7 +56,7 @@ def count_ties(
     """
     require_same_bits(queries, database)
     _require_shape(affinity, len(queries), len(database))
-    own = _own_items(exclude_self, len(queries), len(database))
+    own = own_items(exclude_self, len(queries), len(database))
     n_threads = _native.threads(n_threads)
     shape = (len(queries), queries.n_bits + 1, len(affinity.levels))
     counts = np.zeros(shape, np.int64)
@@ -113,10 +114,10 @@ def _judgements(
         _native.count_classes(queries.packed, block, nobody, ids, counts, n_threads=n_threads)
         yield len(queries) * items.stop
     for rows in _slices(len(affinity.queries), _ITEMS):
-        asked, found, level = affinity.queries[rows], affinity.items[rows], affinity.found[rows]
-        distance = _pair_distances(queries, asked, database, found)
-        np.subtract.at(counts[:, :, 0], (asked, distance), 1)
-        np.add.at(counts, (asked, distance, level), 1)
+        query_rows, item_rows = affinity.queries[rows], affinity.items[rows]
+        distance = _pair_distances(queries, query_rows, database, item_rows)
+        np.subtract.at(counts[:, :, 0], (query_rows, distance), 1)
+        np.add.at(counts, (query_rows, distance, affinity.positions[rows]), 1)
 
 
 def _tags(
@@ -126,16 +127,16 @@ def _tags(
     counts: np.ndarray,
     n_threads: int,
 ) -> Iterator[int]:
-    asked, wanted = np.nonzero(affinity.query_tags)
-    starts = np.searchsorted(asked, np.arange(len(queries) + 1)).astype(np.int64)
-    wanted = wanted.astype(np.int32)
+    query_rows, tag_columns = np.nonzero(affinity.query_tags)
+    starts = np.searchsorted(query_rows, np.arange(len(queries) + 1)).astype(np.int64)
+    tag_columns = tag_columns.astype(np.int32)
     size = max(1 << 8, _TAG_CELLS // affinity.query_tags.shape[1])
     for items in _slices(len(database), size):
         _native.count_tags(
             queries.packed,
             database.packed[items],
             starts,
-            wanted,
+            tag_columns,
             affinity.database_rows(items),
             counts,
             n_threads=n_threads,
@@ -153,9 +154,9 @@ def _levels(
     for items in _slices(len(database), _LEVEL_ITEMS):
         block = database.packed[items]
         for rows in _slices(len(queries), _LEVEL_QUERIES):
-            found = affinity.indices(rows, items)
+            level_indices = affinity.indices(rows, items)
             _native.count_levels(
-                queries.packed[rows], block, found, counts[rows], n_threads=n_threads
+                queries.packed[rows], block, level_indices, counts[rows], n_threads=n_threads
             )
         yield len(queries) * items.stop
 
@@ -180,49 +181,31 @@ def _leave_out(
     """Take each query's own item out of the counts again."""
     if own is None:
         return
-    asked = np.flatnonzero(own >= 0)
-    distance = _pair_distances(queries, asked, database, own[asked])
-    counts[asked, distance, affinity.pairs(asked, own[asked])] -= 1
+    query_rows = np.flatnonzero(own >= 0)
+    item_rows = own[query_rows]
+    distance = _pair_distances(queries, query_rows, database, item_rows)
+    counts[query_rows, distance, affinity.pairs(query_rows, item_rows)] -= 1
 
 
 def _pair_distances(
-    queries: BinaryCodes, asked: np.ndarray, database: BinaryCodes, items: np.ndarray
+    queries: BinaryCodes, query_rows: np.ndarray, database: BinaryCodes, item_rows: np.ndarray
 ) -> np.ndarray:
-    """Distances of single pairs (asked[j], items[j])."""
-    distance = np.empty(len(asked), np.int64)
-    for rows in _slices(len(asked), max(1, _PAIR_BYTES // queries.packed.shape[1])):
-        different = queries.packed[asked[rows]] ^ database.packed[items[rows]]
+    """Distances of single pairs (query_rows[j], item_rows[j])."""
+    distance = np.empty(len(query_rows), np.int64)
+    for rows in _slices(len(query_rows), max(1, _PAIR_BYTES // queries.packed.shape[1])):
+        different = queries.packed[query_rows[rows]] ^ database.packed[item_rows[rows]]
         np.bitwise_count(different).sum(axis=1, out=distance[rows])
     longest = int(distance.max(initial=0))
     require_unchanged(longest <= queries.n_bits, f"a distance is {longest}", queries)
     return distance
 
 
-def _own_items(exclude_self: bool | np.ndarray, n_queries: int, n_items: int) -> np.ndarray | None:
-    """The database row of each query, -1 for none; None if nothing is left out."""
-    if isinstance(exclude_self, bool | np.bool_):
-        if not exclude_self:
-            return None
-        if n_queries != n_items:
-            raise InputError(
-                f"exclude_self=True needs the queries to be the database, got {n_queries} queries "
-                f"and {n_items} items; pass each query's row of the database instead"
-            )
-        return np.arange(n_queries)
-    own = _check.array("exclude_self", exclude_self)
-    if own.shape != (n_queries,) or own.dtype.kind not in "iu":
-        raise InputError(
-            f"exclude_self must be a bool or {n_queries} integers, got {_check.describe(own)}"
-        )
-    if own.size and (own.min() < -1 or own.max() >= n_items):
-        raise InputError(f"exclude_self must name items from -1 to {n_items - 1}")
-    return own.astype(np.int64)
-
-
 def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
     if not isinstance(affinity, Affinity):
         raise InputError(
-            f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}"
+            f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}; "
+            "for a (queries, items) array of levels call affinity.levels(matrix), for labels "
+            "affinity.classes(query_labels, database_labels)"
         )
     if affinity.shape != (n_queries, n_items):
         raise InputError(

@@ -11,6 +11,12 @@ def largest_codes(
 ) -> np.ndarray:
     """Items on the most used code at each distance: int64 (queries, b + 1), 0 where there is none.
 
+    Parameters
+    ----------
+    queries, database : codes of one length
+    n_threads : int or None
+        None takes RANKBITS_NUM_THREADS, or all there are.
+
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 1], [0, 1], [1, 0]])
     >>> largest_codes(codes[:1], codes).tolist()
     [[1, 2, 0]]
@@ -27,7 +33,12 @@ def largest_codes(
 
 
 def distinct_codes(database: BinaryCodes) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct packed codes and the number of items on each."""
+    """Distinct packed codes and the number of items on each.
+
+    Parameters
+    ----------
+    database : codes, of which some may be equal
+    """
     width = database.packed.shape[1]
     rows = database.packed.view(np.dtype((np.void, width))).ravel()
     distinct, n_items = np.unique(rows, return_counts=True)

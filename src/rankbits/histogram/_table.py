@@ -57,6 +57,7 @@ class TieHistogram:
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return int(self.counts.shape[0])
 
     @property
@@ -78,10 +79,10 @@ class TieHistogram:
         """
         if not isinstance(other, TieHistogram):
             return NotImplemented
-        mine, theirs = self.counts.shape[:2], other.counts.shape[:2]
-        if mine != theirs:
+        shape, other_shape = self.counts.shape[:2], other.counts.shape[:2]
+        if shape != other_shape:
             raise InputError(
-                f"shards must share (queries, b + 1), got {mine} and {theirs}; "
+                f"shards must share (queries, b + 1), got {shape} and {other_shape}; "
                 "count both with the same queries and code length"
             )
         totals = [hist.counts.sum(axis=(1, 2)) for hist in (self, other)]
@@ -111,7 +112,12 @@ class TieHistogram:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "TieHistogram":
-        """Read a saved histogram; a damaged or foreign file is refused."""
+        """Read a saved histogram; a damaged or foreign file is refused.
+
+        Parameters
+        ----------
+        path : file that `save` wrote
+        """
         if not os.path.isfile(path):
             raise InputError(f"path must name a saved histogram, there is no {path}")
         try:

@@ -34,6 +34,10 @@ class Collection(Searchable):
     Make one with `create` or `open`, and close it, or use it in a `with` block. Threads may share
     an object; processes may not: open again after a fork.
 
+    Parameters
+    ----------
+    database, searcher, is_writable, verify : what `create` and `open` pass on
+
     >>> import tempfile
     >>> import numpy as np
     >>> folder = tempfile.TemporaryDirectory()
@@ -79,7 +83,14 @@ class Collection(Searchable):
         n_threads: int | None = None,
         **options: Any,
     ) -> "Collection":
-        """Make an empty one, open to write, in a new or empty folder; options as in `open`."""
+        """Make an empty one, open to write.
+
+        Parameters
+        ----------
+        folder : new or empty
+        n_bits : int, 1 to 4096
+        kind, n_threads, options : how to search, as in `HammingIndex`
+        """
         searcher = Searcher(kind, n_threads, options)
         state = State(_check.whole("n_bits", n_bits, 1, MAX_BITS))
         database = write_collection(Path(folder), state)

@@ -20,6 +20,7 @@ class HammingIndex(Searchable):
     Parameters
     ----------
     n_bits : int, 1 to 4096
+        Code length.
     kind : "auto", "scan", "mih" or "ivf"
         How to search. All but "ivf" are exact and return the same.
     n_threads : int or None
@@ -45,7 +46,13 @@ class HammingIndex(Searchable):
 
     @classmethod
     def of_state(cls, state: State, searcher: Searcher) -> "HammingIndex":
-        """An index of a state; for the modules of this room."""
+        """An index of a state; for the modules of this room.
+
+        Parameters
+        ----------
+        state : what it holds
+        searcher : how it searches
+        """
         index = cls(state.n_bits)
         index._state, index._searcher = state, searcher
         return index
@@ -83,11 +90,16 @@ class HammingIndex(Searchable):
     def load(
         cls, folder: str | os.PathLike[str], mmap: bool = True, kind: str = "auto", **options: Any
     ) -> "HammingIndex":
-        """The collection in a folder as it stands now; codes are mapped, or read into memory.
+        """The collection in a folder as it stands now.
 
-        Every byte is compared with its checksum first. Changes of the index stay in memory. A
-        mapped file must not be truncated by others while it is used; `mmap=False` is safe from
-        that. Options are those of the class: n_threads and options of the kind.
+        Every byte is compared with its checksum first. Changes of the index stay in memory.
+
+        Parameters
+        ----------
+        folder : where `save` or a `Collection` wrote it
+        mmap : whether codes are mapped, or read into memory
+            A mapped file must not be truncated by others while it is used.
+        kind, options : how to search, as in the class: n_threads and options of the kind
         """
         from rankbits.index import disk
 

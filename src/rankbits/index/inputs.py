@@ -7,17 +7,19 @@ import numpy as np
 
 from rankbits import _check
 from rankbits.codes import BinaryCodes
+from rankbits.codes.note import require_same_model
 from rankbits.errors import InputError
 
 MAX_ID = 2**63 - 2  # so that the id after it is a number too
 
 
-def codes_of(name: str, codes: Any, n_bits: int) -> BinaryCodes:
-    """Codes of the index's length, from BinaryCodes or packed bytes."""
+def codes_of(name: str, codes: Any, n_bits: int, model: str | None = None) -> BinaryCodes:
+    """Codes of the index's length and model, from BinaryCodes or packed bytes."""
     if not isinstance(codes, BinaryCodes):
         return BinaryCodes(_check.array(name, codes), n_bits)
     if codes.n_bits != n_bits:
         raise InputError(f"{name} must have {n_bits} bits as the index has, got {codes.n_bits}")
+    require_same_model(codes.model, model, name, "those of the index")
     return codes
 
 

@@ -54,12 +54,20 @@ def code_use(database: BinaryCodes) -> CodeUse:
 
     Cost follows the number of distinct codes. Equations (code use) of docs/math.md.
 
+    Parameters
+    ----------
+    database : BinaryCodes
+        Codes of the database items; there must be at least one.
+
     >>> use = code_use(BinaryCodes.from_bits([[0, 1], [0, 1], [1, 1], [1, 1]]))
     >>> use.n_distinct, use.collision_rate, use.entropy_bits, use.bit_balance.tolist()
     (2, 1.0, 1.0, [0.5, 1.0])
     """
     if not isinstance(database, BinaryCodes):
-        raise InputError(f"database must be BinaryCodes, got {_check.describe(database)}")
+        raise InputError(
+            f"database must be BinaryCodes, got {_check.describe(database)}; "
+            "for packed bytes call BinaryCodes(packed, n_bits)"
+        )
     if len(database) == 0:
         raise InputError("database must not be empty")
     distinct, n_items = distinct_codes(database)

@@ -11,12 +11,20 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._cutoff import expected_hits
-from rankbits.metrics._ties import Ties, divide, ties_of
+from rankbits.metrics._sums.retrieved import expected_hits
+from rankbits.metrics._sums.ties import Ties, divide, ties_of
 
 
 class PrecisionRecall(NamedTuple):
-    """Two arrays of shape (queries, points)."""
+    """Two arrays of shape (queries, points).
+
+    Attributes
+    ----------
+    precision : ndarray of float64, shape (queries, points)
+        Precision of each query at each point of the curve.
+    recall : ndarray of float64, shape (queries, points)
+        Recall of each query at the same points. NaN where nothing is relevant to the query.
+    """
 
     precision: np.ndarray
     recall: np.ndarray
@@ -27,6 +35,11 @@ def precision_recall_by_radius(h: TieHistogram) -> PrecisionRecall:
 
     An empty ball has precision 0; recall is NaN where nothing is relevant. Equation (ball) of
     docs/math.md.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
 
     >>> precision_recall_by_radius(TieHistogram(np.array([[[1, 1], [1, 1]]]), np.array([0, 1])))
     PrecisionRecall(precision=array([[0.5, 0.5]]), recall=array([[0.5, 1. ]]))
@@ -44,6 +57,13 @@ def precision_recall_by_rank(h: TieHistogram, ranks: Sequence[int]) -> Precision
     A rank beyond the database retrieves all of it; recall is NaN where nothing is relevant.
     Equation (hits) of docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    ranks : sequence of int
+        Numbers of items to retrieve, each at least 1, in any order.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 2]]]), np.array([0, 1]))
     >>> precision_recall_by_rank(h, [1, 4]).precision.tolist()
     [[0.5, 0.75]]
@@ -57,12 +77,39 @@ def precision_recall_by_rank(h: TieHistogram, ranks: Sequence[int]) -> Precision
 
 
 def precision_curve(h: TieHistogram, ranks: Sequence[int]) -> np.ndarray:
-    """Expected precision against the number retrieved, (queries, ranks); see `precision`."""
+    """Expected precision against the number retrieved, (queries, ranks); see `precision`.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    ranks : sequence of int
+        Numbers of items to retrieve, each at least 1, in any order.
+
+    Returns
+    -------
+    precision : ndarray of float64, shape (queries, ranks)
+        Column i is the precision of the first ranks[i] items.
+    """
     return precision_recall_by_rank(h, ranks).precision
 
 
 def recall_curve(h: TieHistogram, ranks: Sequence[int]) -> np.ndarray:
-    """Expected recall against the number retrieved, (queries, ranks); see `recall`."""
+    """Expected recall against the number retrieved, (queries, ranks); see `recall`.
+
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    ranks : sequence of int
+        Numbers of items to retrieve, each at least 1, in any order.
+
+    Returns
+    -------
+    recall : ndarray of float64, shape (queries, ranks)
+        Column i is the recall of the first ranks[i] items. NaN where nothing is relevant to
+        the query.
+    """
     return precision_recall_by_rank(h, ranks).recall
 
 

@@ -15,10 +15,12 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
-from rankbits.metrics._discount import DISCOUNTS, discount_spans
-from rankbits.metrics._ties import cutoff, divide, histogram, row_blocks, sum_levels
+from rankbits.metrics._metric import Metric, Option
+from rankbits.metrics._sums.discount import discount_spans
+from rankbits.metrics._sums.ties import cutoff, divide, histogram, row_blocks, sum_levels
 
-GAINS = ("exp", "linear")
+GAINS = {"exp": "2^v - 1", "linear": "v"}
+DISCOUNTS = {"log2": "1 / log2(rank + 1)", "rsh": "1 at rank 1, 1 / log2(rank) from rank 2"}
 _MAX_EXPONENT = 1023  # of a double
 
 
@@ -31,11 +33,29 @@ def ndcg(
     value with the highest levels first. NaN where that ideal is 0: nothing is relevant.
     Equation (DCG) of docs/math.md; McSherry & Najork, ECIR 2008; He et al., arXiv:1705.08562.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, in the ideal order too, with k at least 1. None takes
+        the whole ranking.
+    gain : {"exp", "linear"}, default="exp"
+        Gain of an item of affinity level v: 2^v - 1 for "exp", v for "linear".
+    discount : {"log2", "rsh"}, default="log2"
+        Weight of the gain at a rank: 1 / log2(rank + 1) for "log2"; for "rsh", 1 at rank 1 and
+        1 / log2(rank) from rank 2.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (queries,)
+        NDCG, from 0 to 1. NaN where nothing is relevant to the query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> ndcg(h).round(6).tolist()
     [0.806574]
     """
-    h, gains, totals = _opened(h, gain, discount)
+    h, gains, totals = _checked(h, gain, discount)
     k, dcg = cutoff(k), np.empty(h.n_queries)
     for rows in row_blocks(h):
         counts = h.counts[rows]
@@ -54,11 +74,31 @@ def ndcg_bounds(
     the discounts of its ranks. NaN where nothing is relevant. Equation (DCG bounds) of
     docs/math.md.
 
+    Parameters
+    ----------
+    h : TieHistogram
+        Counts of database items by Hamming distance and affinity level, one row per query.
+    k : int or None, default=None
+        Cutoff: only the first k ranks count, in the ideal order too, with k at least 1. None takes
+        the whole ranking.
+    gain : {"exp", "linear"}, default="exp"
+        Gain of an item of affinity level v: 2^v - 1 for "exp", v for "linear".
+    discount : {"log2", "rsh"}, default="log2"
+        Weight of the gain at a rank: 1 / log2(rank + 1) for "log2"; for "rsh", 1 at rank 1 and
+        1 / log2(rank) from rank 2.
+
+    Returns
+    -------
+    worst : ndarray of float64, shape (queries,)
+        The least value of each query.
+    best : ndarray of float64, shape (queries,)
+        The greatest value of each query.
+
     >>> h = TieHistogram(np.array([[[1, 1], [0, 1]]]), np.array([0, 1]))
     >>> [bound.round(6).tolist() for bound in ndcg_bounds(h)]
     [[0.693426], [0.919721]]
     """
-    h, gains, totals = _opened(h, gain, discount)
+    h, gains, totals = _checked(h, gain, discount)
     k = cutoff(k)
     ideal = _ideal(totals, gains, k, discount)
     bounds = []
@@ -69,13 +109,13 @@ def ndcg_bounds(
     return bounds[0], bounds[1]
 
 
-def _opened(
+def _checked(
     h: TieHistogram, gain: str, discount: str
 ) -> tuple[TieHistogram, np.ndarray, np.ndarray]:
     """The histogram, the gain of each level and the items of each level (queries, V)."""
     h = histogram(h)
-    _check.choice("discount", discount, DISCOUNTS)
-    gains = _gains(h.levels, _check.choice("gain", gain, GAINS))
+    _check.choice("discount", discount, tuple(DISCOUNTS))
+    gains = _gains(h.levels, _check.choice("gain", gain, tuple(GAINS)))
     totals = h.counts.sum(axis=1)
     with np.errstate(over="ignore"):
         is_safe = np.isfinite(totals @ gains).all()
@@ -111,3 +151,17 @@ def _ideal(totals: np.ndarray, gains: np.ndarray, k: int | None, discount: str) 
     """DCG with the highest levels first."""
     ideal: np.ndarray = discount_spans(_edges(totals[:, ::-1], k), discount) @ gains[::-1]
     return ideal
+
+
+METRIC = Metric(
+    name="nDCG",
+    summary="discounted sum of the gains of the levels, divided by that of the ideal order",
+    function=ndcg,
+    bounds=ndcg_bounds,
+    cutoffs=("none", "rank"),
+    options=(
+        Option("gain", GAINS),
+        Option("discount", DISCOUNTS, implies={"rsh": {"gain": "linear"}}),  # as in the RSH paper
+    ),
+    aliases=("dcg", "mndcg"),
+)

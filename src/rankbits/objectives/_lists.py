@@ -15,60 +15,52 @@ from rankbits.errors import InputError
 _ROUNDING = 1e-5
 _SMALL = 1 << 17  # pairs below which a second thread costs more than it brings
 _MAX_LEVELS = 256
+_NATIVE_LEVELS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Lists:
     """Checked arrays in the shape of the native kernels."""
 
     queries: np.ndarray  # (M, b) float32 or float64
     items: np.ndarray  # (K, b); the same array as queries in a square problem
-    positions: np.ndarray  # (M, K) uint8 positions of levels
+    levels: np.ndarray  # (M, K) integers; one above the last level counts as the last
     own: np.ndarray  # (M,) int64, -1 for none; or of size 0
     n_levels: int
     n_bins: int
     delta: float
     is_square: bool
 
-    @property
-    def n_threads(self) -> int:
-        """Torch's threads, or one where the lists are short."""
-        return _native.threads(torch.get_num_threads() if self.positions.size > _SMALL else 1)
-
-    def count(self, keep_bins: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Soft counts (M, bins, V), hard counts of each level (M, V), and bins for `pull`."""
-        shape = (len(self.queries), self.n_bins + 1, self.n_levels)
-        counts = np.empty(shape, self.queries.dtype)
-        of_level = np.empty((shape[0], shape[2]), np.int64)
-        how = (self.n_bins, self.delta, self.is_square)
-        kept = _native.kept_bins(self.queries, self.items, *how) if keep_bins else 0
-        bins = np.empty(kept, np.uint8)
-        lists = (self.queries, self.items, self.positions, self.own, *how)
-        _native.count_soft(*lists, counts, of_level, bins, self.n_threads)
-        return counts, of_level, bins
-
-    def pull(
-        self, grad_counts: np.ndarray, bins: np.ndarray, for_items: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients of the queries' codes and, where asked, of the gallery's."""
-        grad_queries = np.empty_like(self.queries)
-        grad_items = np.empty_like(self.items if for_items else self.items[:0])
-        how = (self.n_bins, self.delta, self.is_square)
-        lists = (self.queries, self.items, self.positions, self.own, *how)
-        _native.pull_soft(*lists, grad_counts, bins, grad_queries, grad_items, self.n_threads)
-        return grad_queries, grad_items
+    def count(self, keeps_cells: bool) -> "_native.SoftHistogram":
+        """The soft histogram; one that keeps its cells can be pulled for gradients."""
+        is_long = self.levels.size > _SMALL
+        hist = _native.soft_histogram(
+            self.queries,
+            self.items,
+            self.levels,
+            self.own,
+            self.n_levels,
+            self.n_bins,
+            self.delta,
+            self.is_square,
+            keeps_cells,
+            _native.threads(torch.get_num_threads() if is_long else 1),
+        )
+        if hist.has_negative_level:
+            raise InputError(f"levels must not be negative, got {self.levels.min()}")
+        return hist
 
 
 def lists_of(
     phi: torch.Tensor,
-    positions: torch.Tensor,
+    levels: np.ndarray,
     n_levels: int,
     n_bins: int | None,
     delta: float,
     gallery: torch.Tensor | None,
     own: torch.Tensor | None,
 ) -> Lists:
-    """Codes and level positions as arrays of the kernels; what does not fit is refused."""
+    """Codes and levels as arrays of the kernels; what does not fit is refused."""
     queries = _codes("phi", phi)
     items = queries if gallery is None else _codes("gallery", gallery).astype(queries.dtype)
     if items.shape[1] != queries.shape[1]:
@@ -76,14 +68,13 @@ def lists_of(
     n_bins = queries.shape[1] if n_bins is None else _check.whole("n_bins", n_bins, 1, 4096)
     if not (isinstance(delta, int | float) and 0 < delta < float("inf")):
         raise InputError(f"delta must be a positive number of bin spacings, got {delta!r}")
-    if positions.shape != (len(queries), len(items)):
+    if levels.shape != (len(queries), len(items)):
         raise InputError(
-            f"levels must have shape {(len(queries), len(items))}, one level a pair, "
-            f"got {tuple(positions.shape)}"
+            f"levels must have shape {(len(queries), len(items))}, one level for each pair, "
+            f"got {levels.shape}"
         )
-    where = positions.detach().to("cpu", torch.uint8).contiguous().numpy()
-    mine = _own(own, gallery, len(queries), len(items))
-    return Lists(queries, items, where, mine, n_levels, n_bins, float(delta), gallery is None)
+    rows = _own(own, gallery, len(queries), len(items))
+    return Lists(queries, items, levels, rows, n_levels, n_bins, float(delta), gallery is None)
 
 
 def _codes(name: str, codes: torch.Tensor) -> np.ndarray:
@@ -95,10 +86,11 @@ def _codes(name: str, codes: torch.Tensor) -> np.ndarray:
     if 0 in codes.shape:
         raise InputError(f"{name} must not be empty, got {_describe(codes)}")
     dtype = torch.float64 if codes.dtype == torch.float64 else torch.float32
-    found: np.ndarray = codes.detach().to("cpu", dtype).contiguous().numpy()
-    if not np.abs(found).max() <= 1 + _ROUNDING:
+    values: np.ndarray = codes.detach().to("cpu", dtype).contiguous().numpy()
+    limit = 1 + _ROUNDING
+    if not (values.max() <= limit and values.min() >= -limit):  # NaN is neither
         raise InputError(f"{name} must lie in [-1, 1]; squash the logits, as in torch.tanh(logits)")
-    return found
+    return values
 
 
 def _own(
@@ -117,37 +109,37 @@ def _own(
     return rows
 
 
-def whole_levels(levels: torch.Tensor) -> torch.Tensor:
-    """Levels as they came, if they are non-negative integers or booleans in two dimensions."""
+def integer_levels(levels: torch.Tensor) -> np.ndarray:
+    """Levels in the integers they came in, which the kernels read as they are."""
     if not isinstance(levels, torch.Tensor) or levels.ndim != 2 or levels.is_floating_point():
         raise InputError(
             f"levels must be an integer tensor of shape (queries, items), got {_describe(levels)}"
         )
-    if levels.dtype not in (torch.bool, torch.uint8) and levels.numel() and levels.min() < 0:
-        raise InputError(f"levels must not be negative, got {int(levels.min())}")
-    return levels
+    levels = levels.detach().cpu().contiguous()
+    if levels.dtype == torch.bool:
+        levels = levels.view(torch.uint8)
+    elif levels.dtype not in _NATIVE_LEVELS:
+        levels = levels.to(torch.int64)
+    array: np.ndarray = levels.numpy()
+    return array
 
 
-def relevant(levels: torch.Tensor) -> torch.Tensor:
-    """1 where a level is above 0, as bytes."""
-    return (levels if levels.dtype == torch.bool else levels != 0).view(torch.uint8)
-
-
-def positions_of(levels: torch.Tensor, every: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def positions_of(levels: np.ndarray, every: bool) -> tuple[np.ndarray, np.ndarray]:
     """Distinct levels, ascending from 0, and each pair's place among them.
 
     Unless `every` one must occur, low levels are taken as they are: a sort of all pairs is spared.
     """
-    highest = int(levels.max()) if levels.numel() else 0
+    lowest, highest = _native.level_range(levels)
+    if lowest < 0:
+        raise InputError(f"levels must not be negative, got {lowest}")
     if not every and highest < 16:
-        return torch.arange(highest + 1), levels
-    zero = torch.zeros(1, dtype=torch.int64)
-    values = torch.unique(torch.cat([zero, levels.detach().cpu().flatten().to(torch.int64)]))
+        return np.arange(highest + 1), levels
+    values = np.union1d(levels, [0])
     if len(values) > _MAX_LEVELS:
         raise InputError(
             f"levels must have at most {_MAX_LEVELS} distinct values, got {len(values)}"
         )
-    return values, torch.searchsorted(values, levels.detach().cpu().to(torch.int64))
+    return values, np.searchsorted(values, levels).astype(np.uint8)
 
 
 def _describe(value: object) -> str:

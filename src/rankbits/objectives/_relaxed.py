@@ -29,12 +29,12 @@ import torch
 
 from rankbits import _check, _native
 from rankbits.errors import InputError
-from rankbits.objectives._lists import Lists, lists_of, positions_of, relevant, whole_levels
-from rankbits.objectives._soft import pulled
+from rankbits.objectives._lists import Lists, integer_levels, lists_of, positions_of
+from rankbits.objectives._soft import pull
 
 RELAXATIONS = ("exact", "simplified", "cvpr", "arxiv")
 _MAX_GAIN_LEVEL = 50
-_Value = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int], None]
+_Value = Callable[[_native.SoftHistogram, np.ndarray], None]
 
 
 def relaxed_ap(
@@ -47,10 +47,35 @@ def relaxed_ap(
     gallery: torch.Tensor | None = None,
     own: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Relaxed average precision of each query, differentiable once; arguments as in `soft_ties`.
+    """Relaxed average precision of each query, differentiable once.
 
     Levels above 0 are relevant. NaN for a query without a relevant item: `mean_over_queries`
     leaves it out.
+
+    Parameters
+    ----------
+    phi : floating tensor of shape (M, b), in [-1, 1]
+        Relaxed codes. Each is a query against the others, or against `gallery`.
+    levels : integer or bool tensor of shape (M, M), or (M, K) with a gallery
+        Affinity of each pair, 0 for irrelevant and anything above it for relevant.
+    relaxation : {"exact", "simplified", "cvpr", "arxiv"}, default="exact"
+        The formula for what a tie adds to the average precision. "exact" equals the tie-aware
+        metric where the counts are whole numbers; docs/math.md derives all four.
+    n_bins : int or None, default=None
+        Number of spacings between the bin centers 0, b/n_bins, ..., b, at most 4096. None takes b
+        of them, one for each bit.
+    delta : float, default=1.0
+        Half the width of a soft bin, in spacings. It must be positive.
+    gallery : floating tensor of shape (K, b), in [-1, 1], or None, default=None
+        Relaxed codes to rank for each query. None ranks the other codes of `phi`.
+    own : integer tensor of shape (M,) or None, default=None
+        The row of each query itself in `gallery`, which is left out of its list; -1 for a query
+        that is not in it. It must be None without a gallery.
+
+    Returns
+    -------
+    tensor of shape (M,)
+        With the dtype and on the device of `phi`.
 
     >>> phi = torch.tensor([[1.0, 1.0], [1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     >>> same_class = torch.tensor([0, 0, 1, 1])
@@ -58,18 +83,12 @@ def relaxed_ap(
     tensor([1.0000, 1.0000, 0.6111, 1.0000])
     """
     form = RELAXATIONS.index(_check.choice("relaxation", relaxation, RELAXATIONS))
-    positions = relevant(whole_levels(levels))
-    lists = lists_of(phi, positions, 2, n_bins, delta, gallery, own)
-
-    def value(
-        counts: np.ndarray, of_level: np.ndarray, values: np.ndarray, grads: np.ndarray, n: int
-    ) -> None:
-        _native.relaxed_ap(counts, of_level, form, values, grads, n)
-
-    found: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
-        phi, gallery, lists, value
+    # Of two levels, whatever is above the last counts as the last: relevant.
+    lists = lists_of(phi, integer_levels(levels), 2, n_bins, delta, gallery, own)
+    ap: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
+        phi, gallery, lists, lambda hist, values: hist.ap(form, values)
     )
-    return found
+    return ap
 
 
 def relaxed_ndcg(
@@ -82,35 +101,64 @@ def relaxed_ndcg(
     gallery: torch.Tensor | None = None,
     own: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Relaxed NDCG of each query, gain 2^v - 1, differentiable once; arguments as in `soft_ties`.
+    """Relaxed NDCG of each query, gain 2^v - 1, differentiable once.
 
     The ideal ranking is that of the query's own list. NaN for a query without a relevant item.
+
+    Parameters
+    ----------
+    phi : floating tensor of shape (M, b), in [-1, 1]
+        Relaxed codes. Each is a query against the others, or against `gallery`.
+    levels : integer or bool tensor of shape (M, M), or (M, K) with a gallery
+        Affinity v of each pair, 0 for irrelevant and at most 50.
+    relaxation : {"exact", "simplified", "arxiv"}, default="exact"
+        The formula for what a tie adds to the DCG. "exact" equals the tie-aware metric where the
+        counts are whole numbers; docs/math.md derives all three.
+    n_bins : int or None, default=None
+        Number of spacings between the bin centers 0, b/n_bins, ..., b, at most 4096. None takes b
+        of them, one for each bit.
+    delta : float, default=1.0
+        Half the width of a soft bin, in spacings. It must be positive.
+    gallery : floating tensor of shape (K, b), in [-1, 1], or None, default=None
+        Relaxed codes to rank for each query. None ranks the other codes of `phi`.
+    own : integer tensor of shape (M,) or None, default=None
+        The row of each query itself in `gallery`, which is left out of its list; -1 for a query
+        that is not in it. It must be None without a gallery.
+
+    Returns
+    -------
+    tensor of shape (M,)
+        With the dtype and on the device of `phi`.
     """
     known = tuple(name for name in RELAXATIONS if name != "cvpr")
     form = RELAXATIONS.index(_check.choice("relaxation", relaxation, known))
-    values_of, positions = positions_of(whole_levels(levels), every=False)
-    if int(values_of[-1]) > _MAX_GAIN_LEVEL:
+    level_values, positions = positions_of(integer_levels(levels), every=False)
+    if level_values[-1] > _MAX_GAIN_LEVEL:
         raise InputError(
             f"levels must be at most {_MAX_GAIN_LEVEL} for gains of 2^level - 1, "
-            f"got {int(values_of[-1])}"
+            f"got {level_values[-1]}"
         )
-    lists = lists_of(phi, positions, len(values_of), n_bins, delta, gallery, own)
-    gains = np.exp2(values_of.numpy().astype(np.float64)) - 1
+    lists = lists_of(phi, positions, len(level_values), n_bins, delta, gallery, own)
+    gains = np.exp2(level_values.astype(np.float64)) - 1
     sums = _discount_sums(int(lists.items.shape[0] * (1 + np.ceil(delta))) + 3)
-
-    def value(
-        counts: np.ndarray, of_level: np.ndarray, values: np.ndarray, grads: np.ndarray, n: int
-    ) -> None:
-        _native.relaxed_ndcg(counts, of_level, form, gains, sums, values, grads, n)
-
-    found: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
-        phi, gallery, lists, value
+    ndcg: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
+        phi, gallery, lists, lambda hist, values: hist.ndcg(form, gains, sums, values)
     )
-    return found
+    return ndcg
 
 
 def mean_over_queries(values: torch.Tensor) -> torch.Tensor:
     """Mean of the queries that have a value; 0, with a gradient of 0, if none has.
+
+    Parameters
+    ----------
+    values : floating tensor of shape (n_queries,)
+        The value of each query, NaN for a query that has none, as `relaxed_ap` and `relaxed_ndcg`
+        return them.
+
+    Returns
+    -------
+    tensor of shape ()
 
     >>> mean_over_queries(torch.tensor([1.0, float("nan"), 0.5]))
     tensor(0.7500)
@@ -130,16 +178,12 @@ class _Relaxed(torch.autograd.Function):
     def forward(
         ctx: Any, phi: torch.Tensor, gallery: torch.Tensor | None, lists: Lists, value: _Value
     ) -> torch.Tensor:
-        needs_grad = any(ctx.needs_input_grad)
-        counts, of_level, ctx.bins = lists.count(keep_bins=needs_grad)
-        values = np.empty(len(counts), counts.dtype)
-        grads = np.empty_like(counts) if needs_grad else counts[:0].copy()
-        value(counts, of_level, values, grads, lists.n_threads)
-        ctx.lists, ctx.codes, ctx.grads = lists, (phi.dtype, phi.device), grads
-        return torch.from_numpy(values).to(phi.device, phi.dtype)
+        hist = lists.count(keeps_cells=any(ctx.needs_input_grad))
+        values = np.empty(len(lists.queries), lists.queries.dtype)
+        value(hist, values)
+        ctx.hist, ctx.lists, ctx.phi_type = hist, lists, (phi.device, phi.dtype)
+        return torch.from_numpy(values).to(*ctx.phi_type)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        grads = torch.from_numpy(ctx.grads)
-        grad = grad.to("cpu", grads.dtype)
-        return (*pulled(ctx, grads * grad[:, None, None]), None, None)
+        return (*pull(ctx, ctx.hist.pull_values, grad), None, None)

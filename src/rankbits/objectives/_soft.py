@@ -6,11 +6,15 @@ touches the two bins around it, so a query's counts sum to the number of its ite
 after Eq. (14) of He et al., arXiv:1705.08562, and Ustinova & Lempitsky, NIPS 2016.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
-from rankbits.objectives._lists import Lists, lists_of, positions_of, whole_levels
+from rankbits.objectives._lists import Lists, integer_levels, lists_of, positions_of
+
+_Pull = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def soft_ties(
@@ -38,7 +42,7 @@ def soft_ties(
     -------
     tensor of shape (M, n_bins + 1, V)
     """
-    values, positions = positions_of(whole_levels(levels), every=True)
+    values, positions = positions_of(integer_levels(levels), every=True)
     lists = lists_of(phi, positions, len(values), n_bins, delta, gallery, own)
     counts: torch.Tensor = _SoftTies.apply(phi, gallery, lists)  # type: ignore[no-untyped-call]
     return counts
@@ -49,24 +53,29 @@ class _SoftTies(torch.autograd.Function):
     def forward(
         ctx: Any, phi: torch.Tensor, gallery: torch.Tensor | None, lists: Lists
     ) -> torch.Tensor:
-        counts, _, ctx.bins = lists.count(keep_bins=any(ctx.needs_input_grad))
-        ctx.lists, ctx.codes = lists, (phi.dtype, phi.device)
-        return torch.from_numpy(counts).to(phi.device, phi.dtype)
+        hist = lists.count(keeps_cells=any(ctx.needs_input_grad))
+        shape = (len(lists.queries), lists.n_bins + 1, lists.n_levels)
+        counts = np.empty(shape, lists.queries.dtype)
+        hist.counts(counts)
+        ctx.hist, ctx.lists, ctx.phi_type = hist, lists, (phi.device, phi.dtype)
+        return torch.from_numpy(counts).to(*ctx.phi_type)
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        grads = grad.to("cpu", torch.from_numpy(ctx.lists.queries).dtype).contiguous()
-        return (*pulled(ctx, grads), None)
+        return (*pull(ctx, ctx.hist.pull_counts, grad), None)
 
 
-def pulled(ctx: Any, grad_counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Gradients of phi and gallery, where the codes came from, out of a gradient of the counts."""
+def pull(ctx: Any, native_pull: _Pull, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    """Gradients of phi and gallery, in the type and on the device of the codes."""
     if torch.is_grad_enabled():
         raise RuntimeError(
             "rankbits objectives are differentiable once: call backward without create_graph=True"
         )
     for_items = bool(ctx.needs_input_grad[1])
-    mine, theirs = ctx.lists.pull(grad_counts.numpy(), ctx.bins, for_items)
-    dtype, device = ctx.codes
-    grad_gallery = torch.from_numpy(theirs).to(device, dtype) if for_items else None
-    return torch.from_numpy(mine).to(device, dtype), grad_gallery
+    queries, items = ctx.lists.queries, ctx.lists.items
+    grad_queries = np.empty_like(queries)
+    grad_items = np.empty_like(items if for_items else items[:0])
+    dtype = torch.float64 if queries.dtype == np.float64 else torch.float32
+    native_pull(grad.to("cpu", dtype).contiguous().numpy(), grad_queries, grad_items)
+    grad_gallery = torch.from_numpy(grad_items).to(*ctx.phi_type) if for_items else None
+    return torch.from_numpy(grad_queries).to(*ctx.phi_type), grad_gallery

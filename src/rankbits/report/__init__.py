@@ -7,13 +7,13 @@ from rankbits.report._curves import distance_plot, training_plot
 from rankbits.report._dispersion import code_use_plot, trade_plot
 from rankbits.report._page import audit_page, comparison_page
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
-from rankbits.report._samples import Pictures, Sample, samples
+from rankbits.report._samples import Sample, SamplePictures, samples
 from rankbits.report._search import recall_plot
 from rankbits.report._svg import require_extra
 
 __all__ = [
-    "Pictures",
     "Sample",
+    "SamplePictures",
     "audit_page",
     "code_use_plot",
     "comparison_page",

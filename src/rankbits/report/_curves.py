@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankbits.errors import InputError
-from rankbits.evaluate._audit_result import Audit, TieSizes
+from rankbits.evaluation._audit_result import Audit, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 
 History = Sequence[Mapping[str, Any]]  # one an epoch: epoch, loss, score or None
@@ -25,7 +25,14 @@ def kept_epoch(history: History) -> Mapping[str, Any]:
 
 
 def training_plot(history: History, *, narrow: bool = False, name: str = "training") -> str:
-    """1 - loss of the training batches by epoch, and the score of held-out rows if there is one."""
+    """1 - loss of the training batches by epoch, and the score of held-out rows if there is one.
+
+    Parameters
+    ----------
+    history : the records of the epochs, as `hasher.history_` has them
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     kept = kept_epoch(history)
     scored = [record for record in history if record["score"] is not None]
 
@@ -99,7 +106,14 @@ def overlap(ties: TieSizes) -> float:
 
 
 def distance_plot(audits: Sequence[Audit], *, narrow: bool = False, name: str = "distances") -> str:
-    """One panel for each audit: how far from a query its relevant and irrelevant items lie."""
+    """One panel for each audit: how far from a query its relevant and irrelevant items lie.
+
+    Parameters
+    ----------
+    audits : what `rankbits.evaluation.audit` returned for each set of codes
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     words = "; ".join(
         f"{plain(audit.name, 30)}: they overlap by {overlap(audit.ties):.3f}" for audit in audits
     )

@@ -32,7 +32,14 @@ def items_by_code(codes: BinaryCodes) -> np.ndarray:
 def code_use_plot(
     databases: Mapping[str, BinaryCodes], *, narrow: bool = False, name: str = "use"
 ) -> str:
-    """One panel for each database: items on its codes, from the most to the least used."""
+    """One panel for each database: items on its codes, from the most to the least used.
+
+    Parameters
+    ----------
+    databases : codes by the name that the panel shows
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     if not databases:
         raise InputError("databases must have at least one name with its codes, it is empty")
     used = {plain(label, 30): items_by_code(codes) for label, codes in databases.items()}
@@ -80,7 +87,15 @@ def trade_plot(
     narrow: bool = False,
     name: str = "trade",
 ) -> str:
-    """What one score costs in another: a line of points for each name, in the order given."""
+    """What one score costs in another: a line of points for each name, in the order given.
+
+    Parameters
+    ----------
+    lines : points (x, y, text) by the name of the line
+    labels : of the two axes
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     if not lines or not all(lines.values()) or len(lines) > len(_LINES):
         raise InputError(
             f"lines must have 1 to {len(_LINES)} names, each with at least one point, got "

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankbits._check import extra
-from rankbits.evaluate._audit_result import Audit, AuditRow
+from rankbits.evaluation._audit_result import Audit, AuditRow
 from rankbits.report import _words
 from rankbits.report._curves import History, distance_plot, training_plot
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
@@ -14,7 +14,12 @@ from rankbits.report._svg import plain
 
 
 def audit_page(audit: Audit) -> str:
-    """The page of one audit."""
+    """The page of one audit.
+
+    Parameters
+    ----------
+    audit : what `rankbits.evaluation.audit` returned
+    """
     return _render(
         "audit.html.j2",
         audit=audit,
@@ -36,9 +41,14 @@ def comparison_page(
 ) -> str:
     """The page of several codes of the same data: scores, ranges, distances, one audit in detail.
 
-    `scores` holds the metrics of each audit's codes, by name, in the order of the columns;
-    `history` the epochs of one of them, trained with a loss of 1 - AP; `samples` queries with their
-    nearest pictures, by the sentence that says which queries they are.
+    Parameters
+    ----------
+    audits : one for each set of codes
+    scores : the metrics of each audit's codes, by name, in the order of the columns
+    title, intro : heading and first paragraph of the page
+    detail : which audit is shown in detail
+    history : the epochs of one of them, trained with a loss of 1 - AP
+    samples : queries with their nearest pictures, by the sentence that says which queries they are
     """
     chosen = audits[detail]
     figures = _figures(chosen) | {

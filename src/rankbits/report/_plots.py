@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankbits._check import extra
-from rankbits.evaluate._audit_result import Audit, AuditedMetric, TieSizes
+from rankbits.evaluation._audit_result import Audit, AuditedMetric, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 from rankbits.report._words import LABELS, signed
 
@@ -24,7 +24,14 @@ MARKS = {  # the marker of what others print, wherever it is drawn
 
 
 def range_plot(audits: Sequence[Audit], *, narrow: bool = False, name: str = "range") -> str:
-    """One bar of AP for each audit, from pessimistic to optimistic, with what others print."""
+    """One bar of AP for each audit, from pessimistic to optimistic, with what others print.
+
+    Parameters
+    ----------
+    audits : what `rankbits.evaluation.audit` returned for each set of codes
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     bars = [(plain(audit.name, 30), audit.ap) for audit in audits]
     names = [] if narrow else [label for label, _ in bars]
     words = "; ".join(
@@ -97,7 +104,14 @@ def _legend(axes: Any) -> tuple[list[Any], list[str]]:
 def deviation_plot(
     metrics: Sequence[AuditedMetric], *, narrow: bool = False, name: str = "deviation"
 ) -> str:
-    """How many points each way to treat ties adds to or takes from the exact score."""
+    """How many points each way to treat ties adds to or takes from the exact score.
+
+    Parameters
+    ----------
+    metrics : audited metrics, `audit.ap` and `audit.ndcg`
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     words = "; ".join(
         f"{metric.name}: "
         + ", ".join(f"{LABELS[row.key]} {row.points:+.2f}" for row in metric.rows)
@@ -152,7 +166,14 @@ def _number(axes: Any, text: str, at: tuple[float, float], is_left: bool) -> Non
 
 
 def tie_plot(ties: TieSizes, *, narrow: bool = False, name: str = "ties") -> str:
-    """Items at each distance from a query: every bar is one tie."""
+    """Items at each distance from a query: every bar is one tie.
+
+    Parameters
+    ----------
+    ties : `audit.ties`
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     seen = [d for d, n in enumerate(ties.items) if n > 0]
     first, last = seen[0], seen[-1]
 

@@ -1,6 +1,6 @@
 """Sample queries with their nearest pictures, so that a page shows what the scores mean.
 
-Pictures are small grey PNG files as data URIs: nothing is fetched. Ink is black of varying
+SamplePictures are small grey PNG files as data URIs: nothing is fetched. Ink is black of varying
 opacity, so it lies on any paper, and a dark page inverts it.
 """
 
@@ -17,7 +17,7 @@ from rankbits.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
+class SamplePictures:
     """The pictures of queries or of a database, and what they show.
 
     Attributes
@@ -50,7 +50,15 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Sample:
-    """A query, and its nearest pictures by name of the codes."""
+    """A query, and its nearest pictures by name of the codes.
+
+    Attributes
+    ----------
+    query : its row
+    picture : a data URI
+    label : what it shows
+    nearest : its nearest pictures, by the name of the codes
+    """
 
     query: int
     picture: str
@@ -61,13 +69,20 @@ class Sample:
 def samples(
     rows: Iterable[int],
     codes: Mapping[str, tuple[BinaryCodes, BinaryCodes]],
-    queries: Pictures,
-    database: Pictures,
+    queries: SamplePictures,
+    database: SamplePictures,
     k: int = 8,
 ) -> list[Sample]:
     """The queries of these rows with their k nearest pictures, ties in the order of items.
 
-    `codes` holds (queries, database) by name; a picture with the query's label is relevant.
+    A picture with the query's label is relevant.
+
+    Parameters
+    ----------
+    rows : which queries
+    codes : (queries, database) by name
+    queries, database : the pictures of both
+    k : pictures of a query
     """
     return [
         Sample(
@@ -84,7 +99,7 @@ def samples(
 
 
 def _neighbours(
-    query: BinaryCodes, items: BinaryCodes, label: object, database: Pictures, k: int
+    query: BinaryCodes, items: BinaryCodes, label: object, database: SamplePictures, k: int
 ) -> list[Neighbour]:
     distances, ids = nearest(query, items, k)
     return [

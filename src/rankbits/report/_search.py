@@ -25,7 +25,14 @@ _LINES = (
 def recall_plot(
     indexes: Mapping[str, Sequence[Setting]], *, narrow: bool = False, name: str = "recall"
 ) -> str:
-    """Recall against queries a second, on a logarithmic axis; points in order of recall."""
+    """Recall against queries a second, on a logarithmic axis; points in order of recall.
+
+    Parameters
+    ----------
+    indexes : settings (recall, queries a second, text) by the name of the index
+    narrow : whether the figure is for a narrow screen
+    name : what the parts of the figure are called within a page
+    """
     _require_lines(indexes)
     lines = {plain(label, 30): sorted(settings) for label, settings in indexes.items()}
     words = "; ".join(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
-from rankbits.evaluate._audit_result import Audit
+from rankbits.evaluation._audit_result import Audit
 
 EXPLANATIONS = {
     "worst": "In each tie the irrelevant items come first. No tie-breaker can print less.",

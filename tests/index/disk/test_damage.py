@@ -101,7 +101,9 @@ def test_a_manifest_cut_anywhere_is_refused(folder):
         ("DELETE FROM removed", "marks of part 2 leave 200 items, not 198"),
         ("DROP TABLE removed", "tables are not those of a collection"),
         ("CREATE VIEW more AS SELECT 1", "tables are not those of a collection"),
-        ("PRAGMA user_version = 3", "version 3 of the format, this rankbits reads 1 and 2"),
+        ("PRAGMA user_version = 4", "version 4 of the format, this rankbits reads 1, 2, 3; update"),
+        ("PRAGMA user_version = 2", "tables are not those of a collection"),
+        ("UPDATE state SET model = 'f00d'", "row 1 of table state does not match its checksum"),
         ("PRAGMA application_id = 7", "is no collection of rankbits"),
     ],
 )

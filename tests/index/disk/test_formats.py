@@ -1,4 +1,4 @@
-"""Collections of format 1 are read as they are, and converted when asked."""
+"""Collections of older formats: 1 is converted when asked, 2 by the first change."""
 
 import zipfile
 from pathlib import Path
@@ -12,14 +12,25 @@ from rankbits.cli import app
 from rankbits.errors import InputError
 from rankbits.index import Collection, HammingIndex
 
-ARCHIVE = Path(__file__).parents[1] / "data" / "format1.zip"  # written by rankbits of that format
+ARCHIVES = Path(__file__).parents[1] / "data"  # written by rankbits of those formats
 
 
 @pytest.fixture
 def old(tmp_path):
+    """A collection of format 1."""
+    return unpacked("format1", tmp_path)
+
+
+@pytest.fixture
+def second(tmp_path):
+    """A collection of format 2."""
+    return unpacked("format2", tmp_path)
+
+
+def unpacked(name, tmp_path):
     """A collection with a segment, marks of removal and codes not yet sealed; and its content."""
     folder = tmp_path / "old"
-    with zipfile.ZipFile(ARCHIVE) as archive:
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as archive:
         archive.extractall(folder)
     with np.load(folder / "content.npz") as arrays:
         content = dict(zip(arrays["ids"].tolist(), map(bytes, arrays["packed"]), strict=True))
@@ -61,11 +72,11 @@ def test_an_upgrade_keeps_everything_and_can_be_repeated(old):
     with Collection.open(folder, writable=True) as collection:
         after = collection.check()
         assert content_of(collection) == content
-        assert after["format"] == 2
+        assert after["format"] == 3
         assert after["segments"] == before["segments"]
         assert after["next_id"] == before["next_id"]
         assert collection.add(BinaryCodes(np.zeros((1, 3), np.uint8), 20)).tolist() == [6017]
-    assert Collection.upgrade(folder) == 2
+    assert Collection.upgrade(folder) == 3
     assert len(HammingIndex.load(folder)) == len(content) + 1
 
 
@@ -74,5 +85,71 @@ def test_a_snapshot_of_format_1_is_of_the_format_of_today(old, tmp_path):
     with Collection.open(folder) as reader:
         reader.snapshot(tmp_path / "new")
     with Collection.open(tmp_path / "new", writable=True) as collection:
-        assert collection.check()["format"] == 2
+        assert collection.check()["format"] == 3
         assert content_of(collection) == content
+
+
+def test_format_2_is_read_and_searched_without_a_change(second):
+    folder, content = second
+    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with Collection.open(folder) as collection:
+        assert content_of(collection) == content
+        assert (collection.check()["format"], collection.model) == (2, None)
+    assert {path.name: path.read_bytes() for path in folder.rglob("*.se*")} == {
+        name: data for name, data in before.items() if name.endswith(".seg")
+    }
+    with Collection.open(folder) as collection:
+        assert collection.info()["format"] == 2
+
+
+@pytest.mark.parametrize("model", [None, "f00d"])
+def test_the_first_change_of_format_2_makes_it_format_3_and_readers_follow(second, model):
+    folder, content = second
+    reader = Collection.open(folder)
+    with Collection.open(folder, writable=True) as writer:
+        assert writer.info()["format"] == 2
+        new = BinaryCodes(np.zeros((1, 3), np.uint8), 20, model)
+        content[int(writer.add(new)[0])] = bytes(3)
+        assert content_of(writer) == content
+        assert writer.info()["format"] == 3
+        assert content_of(reader) == content
+        assert (reader.info()["format"], reader.model) == (3, model)
+        writer.remove([6000])
+        del content[6000]
+        assert content_of(reader) == content
+    reader.close()
+    with Collection.open(folder) as collection:
+        assert content_of(collection) == content
+        assert (collection.check()["format"], collection.model) == (3, model)
+
+
+def test_a_change_of_format_2_that_fails_leaves_format_2(second, monkeypatch):
+    folder, content = second
+    with Collection.open(folder, writable=True) as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr("rankbits.index.disk.tables.write_state", lambda *args: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                writer.remove([6000])
+        assert content_of(writer) == content
+        assert writer.info()["format"] == 2
+        writer.remove([6000])
+        assert writer.check()["format"] == 3
+
+
+def test_format_2_is_upgraded_and_replaced(second, tmp_path):
+    folder, content = second
+    with Collection.open(folder) as collection:
+        collection.snapshot(tmp_path / "copy")
+    assert Collection.upgrade(folder) == 2
+    for place in (folder, tmp_path / "copy"):
+        with Collection.open(place) as collection:
+            assert (collection.check()["format"], content_of(collection)) == (3, content)
+
+
+def test_an_index_is_saved_over_format_2(second):
+    folder, _ = second
+    index = HammingIndex(20)
+    index.add(BinaryCodes(np.ones((2, 3), np.uint8) << 4, 20, "f00d"))
+    index.save(folder)
+    back = HammingIndex.load(folder)
+    assert (content_of(back), back.model) == (content_of(index), "f00d")

@@ -106,7 +106,7 @@ def test_the_memory_that_tables_need_is_what_they_are_said_to_need():
     segment = Segment.of(clustered(5000, 64, 0), range(5000))
     n_tables, buckets = 6, 2**11  # 5000 items are 2**12.3: six substrings of at most 11 bits
     codes, rows = 5000 * 8, 5000 * 13 // 8  # a row has 13 bits
-    starts = (buckets // 16 + 1) * (4 + 16)  # a number and a byte for each of sixteen buckets
+    starts = (buckets + 1) * 4
     margins = 16 + 8  # words are read whole: behind the last, and for codes before the first
     assert mih.bytes_needed(segment, True) == n_tables * (codes + rows + starts + margins)
 

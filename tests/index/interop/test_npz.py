@@ -28,8 +28,8 @@ def test_a_round_trip_keeps_ids_and_codes_and_numpy_reads_the_file(stock, n_bits
 def test_more_items_than_a_block_come_back_in_order(monkeypatch, stock, tmp_path, size):
     mine = stock(64)
     assert len(mine.items) == 257
-    for module in ("blocks", "npz"):
-        monkeypatch.setattr(f"rankbits.index.interop.{module}.BLOCK", size)
+    for module in ("index.interop.blocks", "codes.stored"):
+        monkeypatch.setattr(f"rankbits.{module}.BLOCK", size)
     to_npz(mine.index, tmp_path / "index.npz")
     assert mine.is_in(from_npz(tmp_path / "index.npz"))
 
@@ -67,8 +67,11 @@ WRONG = {
         {"codes": CODES, "ids": [1, -1]},
         r"ids must be from 0 to 2\*\*63 - 2, got -1",
     ),
-    "bits do not fit": ({"codes": CODES, "n_bits": 8}, "n_bits is 8, but .* codes of 2 bytes"),
-    "no bits": ({"codes": CODES, "n_bits": -3}, "is damaged: it notes b'-3' bits"),
+    "bits do not fit": (
+        {"codes": CODES, "n_bits": 8},
+        "damaged: it says that codes have 8 bits, and they have 2 bytes",
+    ),
+    "no bits": ({"codes": CODES, "n_bits": -3}, "is damaged: it says that codes have '-3' bits"),
     "many n_bits": ({"codes": CODES, "n_bits": [8, 8]}, "must hold n_bits as one integer"),
     "stray bits": ({"codes": CODES + 1, "n_bits": 12}, "must end in 4 zero bits, row 0 does not"),
 }

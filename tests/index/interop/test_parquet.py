@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from rankbits.codes.arrow import Columns, blocks_of
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.interop import from_parquet, to_parquet
-from rankbits.index.interop.arrow import blocks_of
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -37,7 +37,7 @@ def test_row_groups_are_written_and_read_one_at_a_time(stock, tmp_path, monkeypa
     to_parquet(mine.index, tmp_path / "codes.parquet", row_group=50)
     with parquet.ParquetFile(tmp_path / "codes.parquet") as file:
         assert file.num_row_groups == 6
-    monkeypatch.setattr("rankbits.index.interop.parquet.BLOCK", 33)  # slices of row groups
+    monkeypatch.setattr("rankbits.codes.stored.BLOCK", 33)  # slices of row groups
     assert mine.is_in(from_parquet(tmp_path / "codes.parquet"))
 
 
@@ -55,12 +55,12 @@ def test_slices_of_columns_are_read_where_they_begin():
     lists = pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.uint8(), 2))
     for column in (batch["code"], lists):
         sliced = pa.record_batch({"id": batch["id"], "code": column}).slice(1)
-        [(ids, packed)] = blocks_of([sliced], "id", "code", "a table")
+        [(ids, packed)] = blocks_of([sliced], Columns("id", "code"), "a table")
         assert (ids.tolist(), packed.tolist()) == ([5, 6], [[3, 4], [5, 6]])
 
 
 def test_rows_are_numbered_through_all_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankbits.index.interop.parquet.BLOCK", 2)
+    monkeypatch.setattr("rankbits.codes.stored.BLOCK", 2)
     path = write(tmp_path / "file", code=codes_of((1, 1), (2, 2), (3, 3)))
     back = from_parquet(path, id_column=None)
     assert back.codes([2, 1, 0]).packed.tolist() == [[3, 3], [2, 2], [1, 1]]
@@ -117,7 +117,7 @@ def test_columns_that_are_no_index_are_refused(tmp_path, columns, message):
 
 
 def test_equal_ids_in_different_row_groups_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankbits.index.interop.parquet.BLOCK", 1)
+    monkeypatch.setattr("rankbits.codes.stored.BLOCK", 1)
     path = write(tmp_path / "file.parquet", id=[4, 4], code=GOOD)
     with pytest.raises(FileFormatError, match=r"file.parquet cannot .* 4 exists already$"):
         from_parquet(path)

@@ -311,7 +311,9 @@ def test_tables_that_do_not_fit_are_refused_before_anything_is_sent(stock, conne
         InputError, match="index must have 16 bits as the column 'code' has, got 64"
     ):
         copy_to_postgres(stock(64).index, connection, "codes")
-    with pytest.raises(InputError, match=r"'nowhere' with a column 'code' is not there; make it"):
+    with pytest.raises(
+        InputError, match=r"'nowhere' with a column 'code' does not exist; create it"
+    ):
         from_postgres(connection, "nowhere")
     with pytest.raises(InputError, match=r"must have 'code' as bit\(n\), it is text"):
         from_postgres(connection, "others")

@@ -59,7 +59,7 @@ def test_keys_beyond_int64_are_refused():
 
 
 def test_what_is_not_one_code_a_key_is_refused():
-    with pytest.raises(InputError, match="one code a key, got an index with multi=True"):
+    with pytest.raises(InputError, match="one code per key, got an index with multi=True"):
         from_usearch(bits_index(multi=True))
     with pytest.raises(
         InputError, match=r"must be a usearch Index of dtype b1 or a path, got .*F32"

@@ -28,6 +28,7 @@ def describe(state: State, folder: Path, version: int) -> dict[str, Any]:
     return {
         "format": version,
         "bits": state.n_bits,
+        "model": state.model,
         "items": len(state),
         "unsealed": len(state) - n_in_files,
         "removed": sum(part.n_removed for part in state.parts),

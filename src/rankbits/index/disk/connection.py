@@ -56,6 +56,11 @@ class Connection:
                 f"{self._folder} was opened by another process; open it again after a fork"
             )
 
+    def examine_again(self, database: sqlite3.Connection) -> None:
+        """Look at the tables again if a writer has converted them since the connection was made."""
+        if _number(database, "PRAGMA user_version") != self.version:
+            self.version = _examine(database, self._folder / layout.DATABASE)
+
     def is_outdated(self) -> bool:
         """Whether a database that is read as it lies has changed since it was opened."""
         return self._signature is not None and self._signature != _signature(self._folder)
@@ -141,11 +146,15 @@ def _examine(database: sqlite3.Connection, path: Path) -> int:
     if _number(database, "PRAGMA application_id") != APPLICATION:
         raise FileFormatError(f"{path} is no collection of rankbits")
     version = _number(database, "PRAGMA user_version")
-    schemas = {tables.VERSION: tables.SCHEMA, format1.VERSION: format1.SCHEMA}
+    schemas = {
+        tables.VERSION: tables.SCHEMA,
+        tables.WITHOUT_MODEL: tables.SCHEMA_WITHOUT_MODEL,
+        format1.VERSION: format1.SCHEMA,
+    }
     if version not in schemas:
         raise FileFormatError(
             f"{path} has version {version} of the format, this rankbits reads "
-            f"{' and '.join(str(known) for known in sorted(schemas))}"
+            f"{', '.join(str(known) for known in sorted(schemas))}; update rankbits"
         )
     stored = database.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100").fetchall()
     if {_normal(*row) for row in stored} != _expected(schemas[version]):

@@ -110,6 +110,7 @@ class Database:
         database = self._connection.current()
         database.execute("BEGIN")
         try:
+            self._connection.examine_again(database)
             return self._read(database, known, verify=verify)
         finally:
             if database.in_transaction:
@@ -128,7 +129,7 @@ class Database:
 
     def _read(self, database: sqlite3.Connection, known: State | None, *, verify: bool) -> State:
         source: ModuleType = format1 if self.version == format1.VERSION else tables
-        manifest = source.read_manifest(database)
+        manifest = source.read_manifest(database, self.version)
         known_parts = {part.number: part for part in known.parts} if known else {}
         known_parts = {n: part for n, part in known_parts.items() if n in self._rows}
         parts = []
@@ -145,9 +146,8 @@ class Database:
                     segment = self._read_file(row, manifest.n_bits, verify=verify)
             parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
-        return State(
-            manifest.n_bits, manifest.next_id, manifest.next_part, manifest.change, tuple(parts)
-        )
+        counters = manifest.next_id, manifest.next_part, manifest.change
+        return State(manifest.n_bits, *counters, tuple(parts), manifest.model)
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)
@@ -199,21 +199,27 @@ class Database:
         try:
             with layout.failures(self.folder, "written"):
                 self._require_files(old, new)
+                if self.version == tables.WITHOUT_MODEL:
+                    tables.add_model_column(database)
                 tables.write_state(database, old, new)
         except BaseException:
             self._roll_back(database)
             raise
         self._finish(database)
+        self._connection.version = tables.VERSION
         self._rows = {part.number: tables.row_of(part) for part in new.parts}
         self._delete_strays(new)
 
     def upgrade(self, state: State) -> None:
-        """Write a state that was read from format 1 in the format of today."""
+        """Write a state that was read from an older format in the format of today."""
         database = self._begin(state.change)
         try:
             with layout.failures(self.folder, "written"):
-                for table in ("state", "segments", "removed", "pending"):
-                    database.execute(f"DROP TABLE {table}")
+                schema = format1.SCHEMA
+                if self.version == tables.WITHOUT_MODEL:
+                    schema = tables.SCHEMA_WITHOUT_MODEL
+                for statement in schema:
+                    database.execute(f"DROP TABLE {statement.split()[2]}")
                 for statement in tables.SCHEMA:
                     database.execute(statement)
                 tables.write_state(database, None, replace(state, change=state.change + 1))

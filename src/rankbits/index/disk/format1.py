@@ -41,7 +41,7 @@ _COLUMNS = {
 }
 
 
-def read_manifest(database: sqlite3.Connection) -> Manifest:
+def read_manifest(database: sqlite3.Connection, version: int) -> Manifest:
     """The rows of the state and of its parts; batches are the last part."""
     states = _rows(database, "state")
     if len(states) != 1:

@@ -1,4 +1,4 @@
-"""Rows of the SQLite database of a collection, format 2.
+"""Rows of the SQLite database of a collection, format 3, and of format 2, which knew no model.
 
 SQLite does not notice a flipped bit, so every row ends in a CRC-32 of its fields, and the number of
 parts stands in the row of the state: a state is read as it was written, or not at all. The rows may
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes.note import checked_model
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.disk.segment_file import FileSegment
 from rankbits.index.inputs import MAX_ID
@@ -21,18 +22,22 @@ from rankbits.index.store.segment import MAX_ROWS, Segment
 from rankbits.index.store.state import State
 from rankbits.index.store.words import WORD, all_words
 
-VERSION = 2
+VERSION, WITHOUT_MODEL = 3, 2
 CHUNK = 1 << 14  # rows whose marks are written together
 _WORDS = CHUNK // WORD
-SCHEMA = (
+_STATE = (
     "CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), n_bits INTEGER, next_id INTEGER, "
-    "next_part INTEGER, change INTEGER, n_parts INTEGER, crc INTEGER)",
+    "next_part INTEGER, change INTEGER, n_parts INTEGER, model TEXT, crc INTEGER)"
+)
+_OTHERS = (
     "CREATE TABLE parts (number INTEGER PRIMARY KEY, n INTEGER, n_alive INTEGER, "
     "header_crc INTEGER, crc INTEGER)",
     "CREATE TABLE codes (part INTEGER PRIMARY KEY, ids BLOB, codes BLOB, crc INTEGER)",
     "CREATE TABLE removed (part INTEGER, chunk INTEGER, marks BLOB, crc INTEGER, "
     "PRIMARY KEY (part, chunk))",
 )
+SCHEMA = (_STATE, *_OTHERS)
+SCHEMA_WITHOUT_MODEL = (_STATE.replace("model TEXT, ", ""), *_OTHERS)
 Row = tuple[Any, ...]
 
 
@@ -58,6 +63,7 @@ class Manifest(NamedTuple):
     next_part: int
     change: int
     parts: tuple[PartRow, ...]
+    model: str | None = None
 
 
 # Reading
@@ -78,16 +84,20 @@ def read_counters(database: sqlite3.Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def read_manifest(database: sqlite3.Connection) -> Manifest:
+def read_manifest(database: sqlite3.Connection, version: int) -> Manifest:
     """The rows of the state and of its parts."""
+    column = "" if version == WITHOUT_MODEL else "model, "
     rows = _rows(
-        database, "SELECT one, n_bits, next_id, next_part, change, n_parts, crc FROM state"
+        database,
+        f"SELECT one, n_bits, next_id, next_part, change, n_parts, {column}crc FROM state",  # noqa: S608
     )
     if len(rows) != 1:
         raise DamageError("it has no state")
-    (_, n_bits, next_id, next_part, change, n_parts, _) = rows[0]
+    _, n_bits, next_id, next_part, change, n_parts, *rest = rows[0]
+    model = None if version == WITHOUT_MODEL else rest[0]
     parts = _rows(database, "SELECT number, n, n_alive, header_crc, crc FROM parts ORDER BY number")
-    manifest = Manifest(n_bits, next_id, next_part, change, tuple(PartRow(*row) for row in parts))
+    part_rows = tuple(PartRow(*row) for row in parts)
+    manifest = Manifest(n_bits, next_id, next_part, change, part_rows, model)
     require_sound(manifest, n_parts)
     numbers = {part.number for part in manifest.parts}
     for table in ("codes", "removed"):
@@ -106,6 +116,7 @@ def require_sound(manifest: Manifest, n_parts: Any) -> None:
         raise DamageError(f"its next id would be {manifest.next_id}")
     if not 1 <= manifest.change < 1 << 62 or not 1 <= manifest.next_part < 1 << 62:
         raise DamageError("its number of changes or of parts is out of range")
+    require_model(manifest.model)
     if n_parts != len(manifest.parts):
         raise DamageError(f"it has {len(manifest.parts)} parts of {n_parts}")
     for part in manifest.parts:
@@ -116,6 +127,14 @@ def require_sound(manifest: Manifest, n_parts: Any) -> None:
             raise DamageError(f"part {part.number} would have {part.n_alive} of {part.n} items")
         if part.header_crc is not None:
             require_numbers("parts", (part.header_crc,))
+
+
+def require_model(model: Any) -> None:
+    """Refuse a fingerprint that no model has."""
+    try:
+        checked_model(model)
+    except InputError:
+        raise DamageError(f"its model would be {model!r:.40}") from None
 
 
 def read_codes(database: sqlite3.Connection, part: PartRow, n_bits: int) -> Segment:
@@ -193,7 +212,7 @@ def _rows(database: sqlite3.Connection, query: str, values: Row = ()) -> list[Ro
 
 
 def crc_of(fields: Sequence[Any]) -> int:
-    """CRC-32 of fields one after the other: numbers in decimal and a space, blobs as they are."""
+    """CRC-32 of fields one after the other: blobs as they are, all else in ASCII and a space."""
     crc = 0
     for field in fields:
         crc = zlib.crc32(field if isinstance(field, bytes) else b"%a " % (field,), crc)
@@ -217,7 +236,14 @@ def write_state(database: sqlite3.Connection, old: State | None, new: State) -> 
         if part is not before.get(part.number):
             _put_part(database, part, before.get(part.number))
     numbers = new.n_bits, new.next_id, new.next_part, new.change
-    _put(database, "state", 1, *numbers, len(new.parts))
+    _put(database, "state", 1, *numbers, len(new.parts), new.model)
+
+
+def add_model_column(database: sqlite3.Connection) -> None:
+    """Make the tables of format 2 those of format 3; the row of the state is to be written then."""
+    database.execute("DROP TABLE state")
+    database.execute(_STATE)
+    database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def row_of(part: Part) -> PartRow:

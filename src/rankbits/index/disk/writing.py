@@ -31,7 +31,7 @@ def read_collection(folder: Path) -> State:
 
 
 def upgrade_collection(folder: Path) -> int:
-    """Convert a collection of format 1 to the format of today, in one step; the format it had."""
+    """Convert a collection to the format of today, in one step; returns the format it had."""
     database = Database.open(folder, is_writer=True, upgrades=True)
     try:
         version = database.version

@@ -36,11 +36,34 @@ def exact_names() -> tuple[str, ...]:
 
 
 def get(kind: str) -> type[Engine]:
-    """The engine of a kind."""
+    """The engine of a kind.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the kind, one of `names()`. Any other is an InputError.
+
+    Returns
+    -------
+    engine : type
+        Subclass of `Engine`; nothing is built yet.
+    """
     return _ENGINES[_check.choice("kind", kind, names())]
 
 
 def register(engine: type[Engine]) -> type[Engine]:
-    """Add an engine under its name; can be used as a decorator."""
+    """Add an engine under its name; can be used as a decorator.
+
+    Parameters
+    ----------
+    engine : type
+        Subclass of `Engine`. It is added under its attribute `name`, and replaces an engine that
+        has the same name.
+
+    Returns
+    -------
+    engine : type
+        The same class, as a decorator has to return it.
+    """
     _ENGINES[engine.name] = engine
     return engine

@@ -87,7 +87,20 @@ class Engine(ABC):
 
     @classmethod
     def bytes_needed(cls, segment: Segment, options: Any) -> int:
-        """Memory beyond the segment's that an engine of it will take."""
+        """Memory, in bytes, that an engine will take in addition to the segment it searches.
+
+        Parameters
+        ----------
+        segment : Segment
+            Codes that the engine would search.
+        options : Options
+            Options that the engine would be built with, an instance of its `options_class`.
+
+        Returns
+        -------
+        n_bytes : int
+            Number of bytes; 0 unless a subclass overrides this method.
+        """
         return 0
 
     @property

@@ -1,4 +1,4 @@
-"""To and from what others search and store codes with.
+"""Exchange of codes with other libraries and stores.
 
 - faiss: `to_faiss`, `from_faiss`
 - usearch: `to_usearch`, `from_usearch`

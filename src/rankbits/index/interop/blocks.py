@@ -1,7 +1,7 @@
-"""What every partner needs: an index as blocks of ids and codes, and an index out of such blocks.
+"""An index as blocks of ids and codes, and an index built from such blocks.
 
-A block has at most BLOCK items, so that nothing here grows with the collection but the index that
-is being built.
+A block has at most BLOCK items, so memory does not grow with the collection, apart from the index
+that is being built.
 """
 
 import os
@@ -11,21 +11,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankbits import _check
-from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes import BinaryCodes
+from rankbits.codes.note import Note
+from rankbits.codes.stored import Block, StoredCodes
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
+from rankbits.index.searchable import Searchable
 
 BLOCK = 1 << 16  # items
 EXTRA = "interop"
-N_BITS = "rankbits.n_bits"  # where a file of a partner has room for a note
 Path = str | os.PathLike[str]
-Block = tuple[np.ndarray, np.ndarray]  # ids (n,), packed codes (n, width)
 
 
-class Source(Protocol):
-    """What is handed over: an index, or anything that gives its ids and codes."""
+class CodeSource(Protocol):
+    """An index that is exported: its ids, its codes and what is known about them."""
 
-    n_bits: int
+    @property
+    def n_bits(self) -> int:
+        """Bits in a code."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """Fingerprint of the model that made the codes, if it is known."""
+        ...
 
     @property
     def ids(self) -> np.ndarray:
@@ -37,7 +46,24 @@ class Source(Protocol):
         ...
 
 
-def blocks(index: Source, size: int | None = None) -> Iterator[Block]:
+def require_source(index: Any) -> None:
+    """Refuse what is not an index, such as the name of its folder."""
+    if isinstance(index, Searchable):
+        return
+    advice = "build one with HammingIndex(n_bits) and index.add(codes)"
+    if isinstance(index, str | os.PathLike):
+        advice = f"open the folder with HammingIndex.load({os.fspath(index)!r})"
+    raise InputError(
+        f"index must be a HammingIndex or a Collection, got {_check.describe(index)}; {advice}"
+    )
+
+
+def note_of(index: CodeSource) -> Note:
+    """What is known about the codes of an index, for a file that has room for it."""
+    return Note(index.n_bits, index.model)
+
+
+def blocks(index: CodeSource, size: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ids and packed codes in ascending order of id."""
     ids, size = index.ids, size or BLOCK
     for start in range(0, len(ids), size):
@@ -45,38 +71,30 @@ def blocks(index: Source, size: int | None = None) -> Iterator[Block]:
         yield block_ids, index.codes(block_ids).packed
 
 
-def gathered(
-    source: str, block_list: Iterable[Block], n_bits: int, kind: str, *, is_file: bool = False
+def index_of(content: StoredCodes, n_bits: int | None, kind: str) -> HammingIndex:
+    """An index of the codes in an open file."""
+    bits = content.note.resolve_bits(n_bits, content.width, content.source)
+    return gather(
+        content.source, content.blocks, Note(bits, content.note.model), kind, is_file=True
+    )
+
+
+def gather(
+    source: str, content: Iterable[Block], note: Note, kind: str, *, is_file: bool = False
 ) -> HammingIndex:
-    """An index of blocks that came from elsewhere; what it refuses is blamed on the source."""
-    index = HammingIndex(n_bits, kind)
-    for ids, packed in block_list:
+    """An index of blocks that came from elsewhere; what it refuses is blamed on the source.
+
+    Blocks without ids are numbered from 0.
+    """
+    assert note.n_bits is not None  # noqa: S101
+    index = HammingIndex(note.n_bits, kind)
+    for ids, packed in content:
         try:
-            index.add(packed, ids)
+            index.add(BinaryCodes(packed, note.n_bits, note.model), ids)
         except InputError as error:
             blame = FileFormatError if is_file else InputError
-            hint = str(error).partition("; call upsert()")[0]
-            raise blame(f"{source} cannot be read as codes of {n_bits} bits: {hint}") from None
+            reason = str(error).partition("; call upsert()")[0]
+            raise blame(
+                f"{source} cannot be read as codes of {note.n_bits} bits: {reason}"
+            ) from None
     return index
-
-
-def bits_of(n_bits: int | None, width: int, noted: bytes | None, source: str) -> int:
-    """Bits in codes of so many bytes: as the caller says, as the source notes, or 8 a byte."""
-    if noted is not None and not (noted.isdigit() and 0 < int(noted) <= MAX_BITS):
-        raise FileFormatError(f"{source} is damaged: it notes {noted!r} bits in a code")
-    stored = None if noted is None else int(noted)
-    if n_bits is not None and stored not in (None, n_bits):
-        raise InputError(f"n_bits is {n_bits}, but {source} holds codes of {stored} bits")
-    bits = n_bits if n_bits is not None else stored if stored is not None else 8 * width
-    bits = _check.whole("n_bits", bits, 1, MAX_BITS)
-    if -(-bits // 8) != width:
-        blame = InputError if stored is None else FileFormatError
-        raise blame(f"n_bits is {bits}, but {source} holds codes of {width} bytes")
-    return bits
-
-
-def require_file(path: Path, what: str) -> str:
-    """The name of a file that is there."""
-    if not os.path.isfile(path):
-        raise InputError(f"path must name {what}, there is no {os.fspath(path)}")
-    return os.fspath(path)

@@ -1,7 +1,7 @@
-"""faiss: binary indexes there and back.
+"""faiss: export and import of binary indexes.
 
-faiss compares bytes and does not ask what a bit means, so codes travel as they are. It knows whole
-bytes only; since unused bits are zero on both sides, rounding up leaves every distance unchanged.
+faiss compares bytes, whatever their bits mean, so codes need no conversion. It knows whole bytes
+only; since unused bits are zero on both sides, rounding up leaves every distance unchanged.
 """
 
 import os
@@ -11,40 +11,41 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
-from rankbits._files import READ_ERRORS, one_line
+from rankbits._files import READ_ERRORS, one_line, require_file
+from rankbits.codes.note import Note
+from rankbits.codes.stored import Block
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     BLOCK,
     EXTRA,
-    Block,
+    CodeSource,
     Path,
-    Source,
-    bits_of,
     blocks,
-    gathered,
-    require_file,
+    gather,
+    require_source,
 )
 
 _READABLE = "IndexBinaryFlat, IDMap, IDMap2, IVF, HNSW or MultiHash"
 
 
-def to_faiss(index: Source, *, pad: bool = False) -> Any:
+def to_faiss(index: CodeSource, *, pad: bool = False) -> Any:
     """A flat binary index of faiss with the same codes and ids.
 
     Returns an IndexBinaryFlat if the ids are 0 .. n - 1, else an IndexBinaryIDMap2 over one.
 
     Parameters
     ----------
-    index : HammingIndex
+    index : HammingIndex or Collection
     pad : bool
         Whether codes that do not fill their last byte get zero bits up to the next multiple of 8.
         Queries then need the same bytes, which `BinaryCodes.packed` has already.
     """
+    require_source(index)
     if index.n_bits % 8 and not pad:
         raise InputError(
             f"index must have a multiple of 8 bits for faiss, got {index.n_bits}; pass pad=True to "
-            "fill codes up with zero bits, which changes no distance"
+            "pad codes with zero bits, which changes no distance"
         )
     faiss = _check.extra("faiss", "to_faiss", EXTRA)
     ids = index.ids
@@ -80,8 +81,8 @@ def from_faiss(faiss_index: Any, kind: str = "auto", *, n_bits: int | None = Non
         raise InputError(
             f"faiss_index must be a binary index of faiss or a path, got {_check.describe(opened)}"
         )
-    width = bits_of(n_bits, opened.code_size, None, source)
-    return gathered(source, _contents(faiss, opened), width, kind)
+    note = Note(Note().resolve_bits(n_bits, opened.code_size, source))
+    return gather(source, _contents(faiss, opened), note, kind)
 
 
 def _read(faiss: Any, path: Path) -> Any:
@@ -97,8 +98,8 @@ def _contents(faiss: Any, index: Any) -> Iterator[Block]:
     index = faiss.downcast_IndexBinary(index)
     if isinstance(index, faiss.IndexBinaryIDMap):
         names = faiss.vector_to_array(index.id_map)
-        for ids, packed in _contents(faiss, index.index):
-            yield _renamed(names, ids), packed
+        for rows, packed in _contents(faiss, index.index):
+            yield _ids_of_rows(names, rows), packed
     elif isinstance(index, faiss.IndexBinaryIVF):
         yield from _inverted(faiss, index.invlists)
     elif isinstance(index, faiss.IndexBinaryHNSW | faiss.IndexBinaryMultiHash):
@@ -111,11 +112,12 @@ def _contents(faiss: Any, index: Any) -> Iterator[Block]:
         raise InputError(f"faiss_index must be an {_READABLE}, got {type(index).__name__}")
 
 
-def _renamed(names: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _ids_of_rows(names: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     """The ids of rows; faiss drops names at a removal that an index inside may still use."""
+    assert rows is not None  # noqa: S101
     if len(rows) and rows.max() >= len(names):
         raise InputError(
-            f"faiss_index must name all its items, it has {len(names)} ids and none for row "
+            f"faiss_index must have an id for each item, it has {len(names)} ids and none for row "
             f"{rows.max()}; rebuild it"
         )
     return np.asarray(names[rows])

@@ -1,7 +1,8 @@
 """LanceDB: a table of ids and packed codes, as it searches them with the metric hamming.
 
-Codes are a fixed_size_list of uint8 in the column `vector`; the number of bits stands in the
-schema's metadata. Lance keeps no checksum of its data, so a flipped bit there is not found.
+Codes are a fixed_size_list of uint8 in the column `vector`; the number of bits and the fingerprint
+of the model are in the schema's metadata. Lance keeps no checksum of its data, so a flipped bit is
+not noticed.
 """
 
 import os
@@ -10,14 +11,25 @@ from typing import Any
 
 from rankbits import _check
 from rankbits._files import READ_ERRORS, one_line
+from rankbits.codes import arrow
+from rankbits.codes.arrow import Columns
+from rankbits.codes.note import Note
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.interop.arrow import Columns, index_of, pyarrow_for
-from rankbits.index.interop.blocks import BLOCK, EXTRA, N_BITS, Path, Source, blocks
+from rankbits.index.interop.blocks import (
+    BLOCK,
+    EXTRA,
+    CodeSource,
+    Path,
+    blocks,
+    gather,
+    note_of,
+    require_source,
+)
 
 
 def to_lance(
-    index: Source,
+    index: CodeSource,
     uri: Path,
     table: str,
     *,
@@ -25,24 +37,38 @@ def to_lance(
     code_column: str = "vector",
     overwrite: bool = False,
 ) -> Any:
-    """Write ids and codes as a table of LanceDB and return it.
+    """Write ids and codes as a table of LanceDB and return that table.
 
     Search it with `table.search(packed_code).distance_type("hamming")`.
 
     Parameters
     ----------
-    index : HammingIndex
-    uri : folder or address of the database
-    table : its name; one that is there already is an error unless `overwrite`
-    id_column, code_column : names of the columns
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    uri : str or path-like
+        Folder or address of the database.
+    table : str
+        Name of the table.
+    id_column : str, default="id"
+        Name of the column with the ids, of type int64.
+    code_column : str, default="vector"
+        Name of the column with the packed codes, a fixed_size_list of uint8.
+    overwrite : bool, default=False
+        Whether a table of that name is replaced. By default it is an error if there is one.
+
+    Returns
+    -------
+    table : lancedb.table.Table
+        Table that was written.
     """
-    pa = pyarrow_for("to_lance")
+    require_source(index)
+    pa = _check.extra("pyarrow", "to_lance", EXTRA)
     lancedb = _check.extra("lancedb", "to_lance", EXTRA)
     width = -(-index.n_bits // 8)
     Columns(id_column, code_column).require_two()
     schema = pa.schema(
         [(id_column, pa.int64()), (code_column, pa.list_(pa.uint8(), width))],
-        metadata={N_BITS: str(index.n_bits)},
+        metadata=arrow.metadata_of(note_of(index)),
     )
 
     def batches() -> Iterator[Any]:
@@ -75,21 +101,25 @@ def from_lance(
     table : its name
     kind : kind of the new index
     n_bits : int or None
-        Bits in a code if the table does not tell; None takes 8 a byte.
+        Bits in a code if the table does not tell; None takes 8 per byte.
     id_column : a column of integers; None numbers the rows from 0
     code_column : a column of fixed_size_list of uint8, or of fixed_size_binary
     """
-    pyarrow_for("from_lance")
+    pa = _check.extra("pyarrow", "from_lance", EXTRA)
     lancedb = _check.extra("lancedb", "from_lance", EXTRA)
     source = f"the table {table!r} in {os.fspath(uri)}"
     opened = _open(lancedb, os.fspath(uri), table)
 
-    def read(names: list[str]) -> Any:
-        return opened.search().select(names).to_batches(batch_size=BLOCK)
-
     columns = Columns(id_column, code_column)
     try:
-        return index_of(opened.schema, read, columns, source, n_bits=n_bits, kind=kind)
+        width = arrow.width_of(pa, opened.schema, code_column, source)
+        if id_column is not None:
+            arrow.require_ids(pa, opened.schema, id_column, source)
+        note = arrow.note_of(opened.schema, source)
+        bits = note.resolve_bits(n_bits, width, source)
+        batches = opened.search().select(columns.names).to_batches(batch_size=BLOCK)
+        content = arrow.blocks_of(batches, columns, source)
+        return gather(source, content, Note(bits, note.model), kind)
     except InputError:
         raise
     except READ_ERRORS as error:

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from rankbits import _check
-from rankbits._files import write_atomically
+from rankbits._files import require_file, write_atomically
 from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes.note import Note
 from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     EXTRA,
+    CodeSource,
     Path,
-    Source,
     blocks,
-    gathered,
-    require_file,
+    gather,
+    require_source,
 )
 from rankbits.index.interop.postgres_copy import (
     SIGNATURE,
@@ -39,12 +40,22 @@ _FILE_CHUNK = 1 << 20  # bytes
 # Files
 
 
-def to_pgvector_copy(index: Source, path: Path, *, binary: bool = False) -> None:
+def to_pgvector_copy(index: CodeSource, path: Path, *, binary: bool = False) -> None:
     r"""Write ids and codes as a file for `\copy table (id, code) from 'file'`.
 
     With `binary`, the format is that of COPY ... WITH (FORMAT binary); it is smaller, and a
     truncated file is noticed.
+
+    Parameters
+    ----------
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write. A file of that name is replaced at the end.
+    binary : bool, default=False
+        Whether to write the binary format of COPY; the default is its text format.
     """
+    require_source(index)
     with write_atomically(path) as file:
         for chunk in binary_chunks(index) if binary else text_chunks(index):
             file.write(chunk)
@@ -55,7 +66,20 @@ def from_pgvector_copy(
 ) -> HammingIndex:
     """A HammingIndex of a file that COPY wrote from the columns id and code, text or binary.
 
-    `n_bits` is needed only where the file has no codes.
+    Parameters
+    ----------
+    path : str or path-like
+        File to read. Whether it is text or binary is recognized from its first bytes.
+    kind : str, default="auto"
+        Kind of the new index: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Number of bits in a code. It is needed only where the file has no codes; None takes the
+        length of the codes in the file.
+
+    Returns
+    -------
+    index : HammingIndex
+        New index in memory with the ids and codes of the file.
     """
     name = require_file(path, "a file of COPY")
     with open(name, "rb") as file:
@@ -66,13 +90,29 @@ def from_pgvector_copy(
             stored_bits, blocks_read = read_binary(chunks, n_bits, name)
         else:
             stored_bits, blocks_read = read_text(file, n_bits, name)
-        return gathered(name, blocks_read, stored_bits, kind, is_file=True)
+        return gather(name, blocks_read, Note(stored_bits), kind, is_file=True)
 
 
 def to_pgvector_sql(
-    index: Source, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
+    index: CodeSource, path: Path, table: Name, *, id_column: str = "id", code_column: str = "code"
 ) -> None:
-    """Write ids and codes as a file of INSERT statements; COPY is several times faster."""
+    """Write ids and codes as a file of INSERT statements; COPY is several times faster.
+
+    Parameters
+    ----------
+    index : HammingIndex or Collection
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write. A file of that name is replaced at the end.
+    table : str or tuple of (str, str)
+        Name of the table that the statements fill, or the pair (schema, name). A dot in a string
+        is part of the name.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+    """
+    require_source(index)
     start = f"INSERT INTO {_quoted(table)} ({_columns(id_column, code_column)}) VALUES\n"
     with write_atomically(path) as file:
         for ids, packed in blocks(index, _INSERTED):
@@ -92,8 +132,30 @@ def pgvector_schema(
     id_column: str = "id",
     code_column: str = "code",
 ) -> str:
-    """The SQL that makes the extension, the table, and unless None pgvector's index on it.
+    """The SQL that creates the extension, the table and, unless None, pgvector's index on it.
 
+    Parameters
+    ----------
+    table : str or tuple of (str, str)
+        Name of the table to create, or the pair (schema, name). A dot in a string is part
+        of the name.
+    n_bits : int
+        Number of bits in a code, from 1 to 4096: the n of the column's type bit(n).
+    index : "hnsw" or None, default="hnsw"
+        Kind of pgvector's index on the codes. None creates the table without an index, and
+        queries then compare every row.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+
+    Returns
+    -------
+    sql : str
+        Two or three statements, one on each line.
+
+    Examples
+    --------
     >>> print(pgvector_schema("codes", 64))
     CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE "codes" ("id" bigint PRIMARY KEY, "code" bit(64) NOT NULL);
@@ -121,10 +183,31 @@ def pgvector_query(
 ) -> str:
     """The SQL that finds the k nearest of a code in order of (distance, id), as rankbits does.
 
-    It takes one parameter, an entry of `pgvector_bits`. `placeholder` is "%s" for psycopg and "$1"
-    for drivers that number parameters. With an hnsw index on the table, PostgreSQL may answer from
-    it, which is approximate.
+    It takes one parameter, an entry of `pgvector_bits`. With an hnsw index on the table, PostgreSQL
+    may answer from it, which is approximate.
 
+    Parameters
+    ----------
+    table : str or tuple of (str, str)
+        Name of the table to search, or the pair (schema, name). A dot in a string is part
+        of the name.
+    k : int
+        Number of neighbors to return, at least 1.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+    placeholder : {"%s", "$1"}, default="%s"
+        Text that stands for the parameter: "%s" for psycopg, "$1" for drivers that number their
+        parameters.
+
+    Returns
+    -------
+    sql : str
+        One SELECT statement, whose rows have the id and the distance.
+
+    Examples
+    --------
     >>> print(pgvector_query("codes", 10))
     SELECT "id", "code" <~> %s AS distance FROM "codes" ORDER BY distance, "id" LIMIT 10
     """
@@ -143,11 +226,26 @@ def pgvector_query(
 def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
     """Codes as PostgreSQL writes bit strings, for parameters of queries.
 
+    Parameters
+    ----------
+    codes : BinaryCodes or ndarray of uint8, shape (n, ceil(n_bits / 8))
+        Codes to convert, either BinaryCodes or packed bytes.
+    n_bits : int or None, default=None
+        Number of bits in a code. It must be given with packed bytes; None takes that of
+        BinaryCodes.
+
+    Returns
+    -------
+    texts : list of str
+        One text for each code, with a digit 0 or 1 for each bit.
+
+    Examples
+    --------
     >>> pgvector_bits(BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]]))
     ['101', '001']
     """
     if n_bits is None and not isinstance(codes, BinaryCodes):
-        raise InputError("n_bits must be given with packed bytes; BinaryCodes tell it themselves")
+        raise InputError("n_bits must be given with packed bytes; BinaryCodes know it themselves")
     checked = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
     return [text.decode() for text in bit_texts(checked)]
 
@@ -156,21 +254,29 @@ def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
 
 
 def copy_to_postgres(
-    index: Source,
+    index: CodeSource,
     connection: Any,
     table: Name,
     *,
     id_column: str = "id",
     code_column: str = "code",
 ) -> None:
-    """Add ids and codes to a table that is there, in the caller's transaction.
+    """Add ids and codes to an existing table, in the caller's transaction.
 
     Parameters
     ----------
-    index : HammingIndex
+    index : HammingIndex or Collection
+        Index whose ids and codes are added. Its code length must be that of the column.
     connection : psycopg.Connection
-    table : a name, or (schema, name)
+        Open connection. Nothing is committed; that is left to the caller.
+    table : str or tuple of (str, str)
+        Name of the table, or the pair (schema, name). A dot in a string is part of the name.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
     """
+    require_source(index)
     _require_connection(connection, "copy_to_postgres")
     n_bits = _column_bits(connection, table, code_column)
     if n_bits != index.n_bits:
@@ -197,8 +303,20 @@ def from_postgres(
     Parameters
     ----------
     connection : psycopg.Connection
-    table : a name, or (schema, name)
-    kind : kind of the new index
+        Open connection that the table is read from.
+    table : str or tuple of (str, str)
+        Name of the table, or the pair (schema, name). A dot in a string is part of the name.
+    kind : str, default="auto"
+        Kind of the new index: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    id_column : str, default="id"
+        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
+    code_column : str, default="code"
+        Name of the column with the codes, of type bit(n). It is quoted as well.
+
+    Returns
+    -------
+    index : HammingIndex
+        New index in memory with the ids and codes of the table.
     """
     _require_connection(connection, "from_postgres")
     n_bits = _column_bits(connection, table, code_column)
@@ -209,7 +327,7 @@ def from_postgres(
     )
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         _, blocks_read = read_binary(_chunks(copy), n_bits, source)
-        return gathered(source, blocks_read, n_bits, kind)
+        return gather(source, blocks_read, Note(n_bits), kind)
 
 
 def _chunks(copy: Any) -> Iterator[bytes]:
@@ -234,7 +352,8 @@ def _column_bits(connection: Any, table: Name, column: str) -> int:
     ).fetchone()
     if row is None:
         raise InputError(
-            f"table {table!r} with a column {column!r} is not there; make it with pgvector_schema()"
+            f"table {table!r} with a column {column!r} does not exist; create it with "
+            "pgvector_schema()"
         )
     kind, n_bits = row
     if kind != "bit":

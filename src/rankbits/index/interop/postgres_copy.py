@@ -13,8 +13,10 @@ from typing import IO
 import numpy as np
 
 from rankbits.codes import BinaryCodes
+from rankbits.codes.note import Note
+from rankbits.codes.stored import Block
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index.interop.blocks import BLOCK, Block, Source, bits_of, blocks
+from rankbits.index.interop.blocks import BLOCK, CodeSource, blocks
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = SIGNATURE + struct.pack(">ii", 0, 0)  # no flags, no extension
@@ -28,14 +30,14 @@ def bit_texts(codes: BinaryCodes) -> list[bytes]:
     return list(digits.view(f"S{codes.n_bits}").ravel().tolist())
 
 
-def text_chunks(index: Source) -> Iterator[bytes]:
+def text_chunks(index: CodeSource) -> Iterator[bytes]:
     """An index as COPY text."""
     for ids, packed in blocks(index):
         texts = bit_texts(BinaryCodes(packed, index.n_bits))
         yield b"".join(b"%d\t%b\n" % row for row in zip(ids.tolist(), texts, strict=True))
 
 
-def binary_chunks(index: Source) -> Iterator[bytes]:
+def binary_chunks(index: CodeSource) -> Iterator[bytes]:
     """An index as COPY binary."""
     yield _HEADER
     layout = _layout(8, -(-index.n_bits // 8))
@@ -66,9 +68,15 @@ def read_text(file: IO[bytes], n_bits: int | None, source: str) -> tuple[int, It
     first = file.readline()
     if first in (b"", b"\\.\n"):
         return _told(n_bits, source), iter(())
-    n_found = len(first.rstrip(b"\n").partition(b"\t")[2])
-    n_bits = bits_of(n_bits, -(-n_found // 8), b"%d" % n_found, source)
+    n_stored = len(first.rstrip(b"\n").partition(b"\t")[2])
+    n_bits = _resolved(n_bits, n_stored, source)
     return n_bits, _text_blocks(file, first, n_bits, source)
+
+
+def _resolved(n_bits: int | None, n_stored: int, source: str) -> int:
+    """Bits in a code, as the first row has them and as the caller says."""
+    note = Note.parse(str(n_stored), None, source)
+    return note.resolve_bits(n_bits, -(-n_stored // 8), source)
 
 
 def _text_blocks(file: IO[bytes], first: bytes, n_bits: int, source: str) -> Iterator[Block]:
@@ -116,8 +124,8 @@ def read_binary(
     rest = _filled(start, stream, n_skipped + 22)[n_skipped:]  # 22: a row before its code
     if rest == _END:
         return _told(n_bits, source), iter(())
-    id_bytes, n_found = _first_row(bytes(rest), source)
-    n_bits = bits_of(n_bits, -(-n_found // 8), b"%d" % n_found, source)
+    id_bytes, n_stored = _first_row(bytes(rest), source)
+    n_bits = _resolved(n_bits, n_stored, source)
     layout = _layout(id_bytes, -(-n_bits // 8))
     return n_bits, _binary_blocks(chain([bytes(rest)], stream), layout, n_bits, source)
 

@@ -1,6 +1,6 @@
-"""usearch: indexes of bits (dtype b1) there and back; keys are ids.
+"""usearch: export and import of indexes of bits (dtype b1); keys are ids.
 
-usearch counts differing bits byte by byte, so packed codes travel as they are, of any bit length.
+usearch counts differing bits byte by byte, so packed codes of any length need no conversion.
 Its graph search is approximate; `search(..., exact=True)` finds the distances that rankbits finds.
 """
 
@@ -11,30 +11,32 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
-from rankbits._files import READ_ERRORS, one_line
+from rankbits._files import READ_ERRORS, one_line, require_file
+from rankbits.codes.note import Note
+from rankbits.codes.stored import Block
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     BLOCK,
     EXTRA,
-    Block,
+    CodeSource,
     Path,
-    Source,
     blocks,
-    gathered,
-    require_file,
+    gather,
+    require_source,
 )
 
 
-def to_usearch(index: Source, *, n_threads: int | None = None, **options: int) -> Any:
+def to_usearch(index: CodeSource, *, n_threads: int | None = None, **options: int) -> Any:
     """A usearch.index.Index over bits, metric Hamming, with the same codes and ids.
 
     Parameters
     ----------
-    index : HammingIndex
+    index : HammingIndex or Collection
     n_threads : threads that build the graph; None takes all there are
     options : connectivity, expansion_add and expansion_search, as usearch has them
     """
+    require_source(index)
     usearch = _check.extra("usearch.index", "to_usearch", EXTRA)
     threads = 0 if n_threads is None else _check.whole("n_threads", n_threads, 1, 1024)
     graph = usearch.Index(
@@ -60,14 +62,14 @@ def from_usearch(usearch_index: Any, kind: str = "auto") -> HammingIndex:
     source = f"the usearch index {os.fspath(usearch_index)}" if is_file else "the usearch index"
     opened = _read(usearch, usearch_index) if is_file else usearch_index
     if not isinstance(opened, usearch.Index) or opened.dtype != usearch.ScalarKind.B1:
-        came = opened.dtype if isinstance(opened, usearch.Index) else _check.describe(opened)
+        got = opened.dtype if isinstance(opened, usearch.Index) else _check.describe(opened)
         raise InputError(
-            f"usearch_index must be a usearch Index of dtype b1 or a path, got {came}; "
+            f"usearch_index must be a usearch Index of dtype b1 or a path, got {got}; "
             "pack bits with BinaryCodes first"
         )
     if opened.multi:
-        raise InputError("usearch_index must have one code a key, got an index with multi=True")
-    return gathered(source, _contents(opened), opened.ndim, kind)
+        raise InputError("usearch_index must have one code per key, got an index with multi=True")
+    return gather(source, _contents(opened), Note(opened.ndim), kind)
 
 
 def _read(usearch: Any, path: Path) -> Any:

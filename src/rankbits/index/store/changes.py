@@ -50,7 +50,7 @@ class InMemory:
 
 def add(state: State, codes: Any, ids: Any, builder: Builder) -> tuple[State, np.ndarray]:
     """The state with more items, and their ids; without ids, those after the largest so far."""
-    given = inputs.codes_of("codes", codes, state.n_bits)
+    state, given = _accept(state, codes)
     if ids is None:
         new_ids = _fresh_ids(state, len(given))
         return _grown(state, given, new_ids, builder), np.array(new_ids, np.int64)
@@ -66,7 +66,7 @@ def add(state: State, codes: Any, ids: Any, builder: Builder) -> tuple[State, np
 
 def upsert(state: State, codes: Any, ids: Any, builder: Builder) -> State:
     """The state with items added, or replaced where their ids are there."""
-    given = inputs.codes_of("codes", codes, state.n_bits)
+    state, given = _accept(state, codes)
     checked = inputs.ids_of(ids, len(given))
     left = state.without(checked[state.has(checked)])
     return _tidied(_grown(left, given, checked, builder), builder)
@@ -99,6 +99,18 @@ def rebuilt(
         raise InputError(f"a part must have {MAX_ROWS} items at most, this one would have {n}")
     built = builder.build(state.next_part, sources)
     return replace(state, parts=(*left, built), next_part=built.number + 1)
+
+
+def _accept(state: State, codes: Any) -> tuple[State, BinaryCodes]:
+    """The codes that shall come in, and the state under their model if it knew none so far.
+
+    A state without items has no model to disagree with: it takes the one of what comes in.
+    """
+    model = state.model if state.parts else None
+    given = inputs.codes_of("codes", codes, state.n_bits, model)
+    if given.model is None or given.model == state.model or len(given) == 0:
+        return state, given
+    return replace(state, model=given.model), given
 
 
 def _fresh_ids(state: State, n: int) -> range:

@@ -24,6 +24,7 @@ class State:
     next_part : one more than the largest part number there ever was
     change : how many changes led here
     parts : the oldest first
+    model : fingerprint of the model that made the codes, None if it is unknown
     """
 
     n_bits: int
@@ -31,6 +32,7 @@ class State:
     next_part: int = 1
     change: int = 0
     parts: tuple[Part, ...] = ()
+    model: str | None = None
 
     def __len__(self) -> int:
         return self._n_items
@@ -75,7 +77,7 @@ class State:
             is_there |= is_here
         if not is_there.all():
             raise InputError(f"ids must be of items that exist, {int(ids[~is_there][0])} is not")
-        return BinaryCodes(packed, self.n_bits)
+        return BinaryCodes(packed, self.n_bits, self.model)
 
     def without(self, ids: np.ndarray) -> "State":
         """The same without items that are there; a part that is left empty is dropped."""

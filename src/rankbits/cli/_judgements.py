@@ -1,0 +1,87 @@
+"""Judged pairs of a run: by row numbers, or by the ids of a qrels file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import typer
+
+from rankbits import affinity
+from rankbits.affinity import Judgements, QrelsJudgements
+from rankbits.cli._output import warn
+from rankbits.datasets import load_ids, load_judgements
+from rankbits.errors import InputError
+
+
+@dataclass(frozen=True)
+class IdFiles:
+    """Files that hold the ids of the queries and, for each shard, of the items."""
+
+    queries: str
+    database: Sequence[str]
+
+
+@dataclass(frozen=True)
+class CodeFiles:
+    """Files of codes, and how many codes each holds."""
+
+    queries: str
+    n_queries: int
+    database: Sequence[str]
+    shard_sizes: Sequence[int]
+
+
+def id_files_of(
+    judgements: str | None,
+    query_ids: str | None,
+    database_ids: Sequence[str] | None,
+    n_shards: int,
+) -> IdFiles | None:
+    """The files of ids, if any: both sides or none, one for each shard, and only for judgements."""
+    if query_ids is None and not database_ids:
+        return None
+    if query_ids is None or not database_ids or judgements is None:
+        raise typer.BadParameter(
+            "give --query-ids and --database-ids together, with the qrels file as --judgements"
+        )
+    if len(database_ids) != n_shards:
+        raise typer.BadParameter(
+            f"--database-ids must come once for each --database, got {len(database_ids)} for "
+            f"{n_shards}"
+        )
+    return IdFiles(query_ids, database_ids)
+
+
+def load_judged_pairs(path: str, ids: IdFiles | None, codes: CodeFiles) -> Judgements:
+    """The judgements of all queries and of the items of all shards, numbered in order."""
+    if ids is None:
+        return affinity.judgements(load_judgements(path), codes.n_queries, sum(codes.shard_sizes))
+    query_ids = _ids_in_step(ids.queries, codes.queries, codes.n_queries)
+    shard_ids = [
+        _ids_in_step(*shard)
+        for shard in zip(ids.database, codes.database, codes.shard_sizes, strict=True)
+    ]
+    judged = affinity.read_judgements(path, query_ids, np.concatenate(shard_ids))
+    _warn_of_unknown_ids(path, judged)
+    return judged
+
+
+def _ids_in_step(ids_path: str, codes_path: str, n_codes: int) -> np.ndarray:
+    """The ids of a file as strings, one for each code."""
+    ids = load_ids(ids_path)
+    if len(ids) != n_codes:
+        raise InputError(
+            f"{ids_path} has {len(ids)} ids and {codes_path} has {n_codes} codes; "
+            "ids and codes must go in step"
+        )
+    return ids.astype(np.str_)
+
+
+def _warn_of_unknown_ids(path: str, judged: QrelsJudgements) -> None:
+    counts = judged.counts
+    if counts.n_used < counts.n_pairs:
+        warn(
+            f"{path}: {counts.n_used} of {counts.n_pairs} judged pairs are used; "
+            f"{counts.n_unknown_queries} query ids and {counts.n_unknown_items} item ids "
+            "are not among the given ids"
+        )

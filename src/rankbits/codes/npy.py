@@ -1,0 +1,73 @@
+"""Code files of NumPy's format .npy: the packed bytes, and a trailer that says what they are.
+
+Readers of .npy ignore what follows the array. The file has version 2.0, which NumPy itself gives to
+huge headers only: in such a file a trailer must follow, so one that was cut off is noticed. The
+trailer is lines of `rankbits:KEY=VALUE`, of which n_bits is the last.
+"""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import IO
+
+import numpy as np
+
+from rankbits._files import READ_ERRORS, one_line
+from rankbits.codes.note import Note
+from rankbits.codes.stored import checked_blocks, require_packed
+from rankbits.errors import FileFormatError
+
+_VERSION = (2, 0)
+_TRAILER = re.compile(rb"(?:rankbits:model=([!-~]{1,128})\n)?rankbits:n_bits=([0-9]{1,8})\n")
+_LONGEST = 256  # bytes of a trailer
+
+
+def frame(n: int, note: Note) -> tuple[bytes, bytes]:
+    """What stands before and after the codes of n rows."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_2_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (n, note.width)}
+    )
+    model = "" if note.model is None else f"rankbits:model={note.model}\n"
+    return header.getvalue(), f"{model}rankbits:n_bits={note.n_bits}\n".encode()
+
+
+def write(file: IO[bytes], note: Note, n: int, blocks: Iterable[np.ndarray]) -> None:
+    """Write n codes, a block at a time."""
+    head, trailer = frame(n, note)
+    file.write(head)
+    for block in checked_blocks(n, note.width, blocks):
+        file.write(block.data)
+    file.write(trailer)
+
+
+def map_codes(path: str) -> tuple[np.ndarray, Note]:
+    """The packed codes of a file, mapped into memory; a plain .npy has an empty note."""
+    array, note = _map(path)
+    require_packed(path, array.dtype, array.shape)
+    return array, note or Note()
+
+
+def read_note(path: str) -> Note | None:
+    """What a file says about its codes; None if it is a .npy of something else."""
+    array, note = _map(path)
+    return note if array.dtype == np.uint8 and array.ndim == 2 else None
+
+
+def _map(path: str) -> tuple[np.ndarray, Note | None]:
+    """The array of a .npy file, mapped, and what its trailer says."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+        with open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            file.seek(array.offset + array.nbytes)
+            trailer = file.read(_LONGEST)
+    except READ_ERRORS as error:
+        raise FileFormatError(f"{path} is not a readable .npy file: {one_line(error)}") from None
+    if not trailer and version != _VERSION:
+        return array, None
+    match = _TRAILER.fullmatch(trailer)
+    if match is None:
+        raise FileFormatError(f"{path} is damaged: what follows its array is not rankbits' trailer")
+    model = None if match[1] is None else match[1].decode()
+    return array, Note.parse(match[2].decode(), model, path)

@@ -1,0 +1,179 @@
+"""The contract of every method: rows become logits, the signs of logits are the bits of a code.
+
+Rows are checked and projected in blocks, so that a memory-mapped file of any size needs the memory
+of one block beside its result.
+
+Notation:
+    n  rows of X        d  features of a row        b  bits in a code
+"""
+
+import math
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankbits import _check
+from rankbits.affinity import Affinity
+from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.errors import InputError
+from rankbits.methods.estimator import Estimator
+from rankbits.methods.fingerprints import fingerprint
+from rankbits.methods.labels import check_length
+
+_BLOCK_CELLS = 1 << 20
+
+
+class BaseHasher(Estimator):
+    """An encoder of rows into binary codes, following scikit-learn's contract.
+
+    A method implements `fit`, `_logits`, and for saving and export `_state`, `_restore` and
+    `_torch_module`. A method that takes rows other than (n, d) numbers overrides `_check_X` and
+    `_rows`.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length b.
+    random_state : int, RandomState or None, default=None
+        Seed of the random numbers that the method uses.
+    """
+
+    # Parameters, arrays and facts that models of an earlier rankbits have under another name.
+    _former_names: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, n_bits: int | None = 32, *, random_state: Any = None) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the encoder from the rows of X, and from y if the method is supervised.
+
+        A method passes both through `_training_rows`, or y through `supervise`, so that y of the
+        wrong length is an error for every method.
+        """
+
+    def project(self, X: Any) -> np.ndarray:
+        """Logits of shape (n, b); bit k of a code is 1 where logit k is > 0."""
+        return np.concatenate(list(self._blocks(X)))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Packed codes, uint8 of shape (n, ceil(b / 8)), most significant bit first."""
+        return self._packed(X)
+
+    def encode(self, X: Any) -> BinaryCodes:
+        """The codes that `transform` packs, with their length and the fingerprint of this model."""
+        return BinaryCodes(self._packed(X), self.n_bits_, fingerprint(self))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the fitted method to a folder, replacing a model there; `load` reads it."""
+        from rankbits.methods.persistence import save
+
+        save(self, folder)
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method."""
+        return int(self.n_bits)  # type: ignore[arg-type]
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of `transform`, which `get_feature_names_out` names: bytes, not bits."""
+        return -(-self.n_bits_ // 8)
+
+    def _blocks(self, X: Any) -> Iterator[np.ndarray]:
+        """Logits of the rows of X, block by block."""
+        check_is_fitted(self)
+        rows = self._check_X(X, reset=False)
+        step = self._block_rows(rows.shape[1:])
+        for start in range(0, len(rows), step):
+            yield self._logits(self._rows(rows[start : start + step], start))
+
+    def _block_rows(self, row_shape: tuple[int, ...]) -> int:
+        """Rows of a block: neither they nor their logits have more than a million numbers."""
+        return max(1, _BLOCK_CELLS // max(math.prod(row_shape), self.n_bits_))
+
+    def _packed(self, X: Any) -> np.ndarray:
+        return np.concatenate([np.packbits(block > 0, axis=1) for block in self._blocks(X)])
+
+    def _check_X(self, X: Any, *, reset: bool) -> np.ndarray:  # noqa: N802 - X is its name
+        """X as an array of the right shape; an array of that shape is neither copied nor read."""
+        if isinstance(X, Affinity | BinaryCodes):
+            raise InputError(f"X must be rows of numbers of shape (n, d), got {_advice(X)}")
+        if issparse(X):
+            raise InputError(
+                f"X must be dense, got a sparse {type(X).__name__}; call X.toarray(), in parts "
+                "if it is large"
+            )
+        try:
+            return np.asarray(
+                validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    def _rows(self, rows: np.ndarray, first: int) -> np.ndarray:
+        """A block of X as `_logits` takes it: double and finite; `first` is its first row in X."""
+        numbers = np.asarray(rows, np.float64)
+        if not np.isfinite(numbers).all():
+            row, column = np.argwhere(~np.isfinite(numbers))[0]
+            value = "NaN" if np.isnan(numbers[row, column]) else "infinity"
+            raise InputError(
+                f"X must be finite, got {value} in row {first + row}, column {column}; drop or "
+                "fill such rows"
+            )
+        return numbers
+
+    def _training_rows(self, X: Any, y: Any = None) -> np.ndarray:
+        """All of X, checked, for `fit`; y must have as many rows. Sets n_features_in_."""
+        rows = self._check_X(X, reset=True)
+        check_length(y, len(rows))
+        return self._rows(rows, 0)
+
+    def _code_length(self) -> int:
+        """The parameter n_bits, checked."""
+        return _check.whole("n_bits", self.n_bits, 1, MAX_BITS)
+
+    @abstractmethod
+    def _logits(self, rows: np.ndarray) -> np.ndarray:
+        """Logits of a block of checked rows, shape (rows, b)."""
+
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What `fit` learned, for a file: arrays by name, and facts that JSON can hold."""
+
+    @abstractmethod
+    def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Set what `_state` returned; whatever does not fit is a FileFormatError.
+
+        Parameters, and n_features_in_ where the method has it, are set before the call.
+        """
+
+    @abstractmethod
+    def _torch_module(self) -> Any:
+        """A torch module that maps raw float32 rows to the logits, for export."""
+
+    def _row_shape(self) -> tuple[int, ...]:
+        """Shape of one raw row, for export."""
+        return (self.n_features_in_,)
+
+    def _saved_params(self) -> dict[str, Any]:
+        """The parameters that `save` writes; those left out have their defaults after `load`."""
+        return self.get_params(deep=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # codes are uint8 whatever X is
+        return tags
+
+
+def _advice(X: Affinity | BinaryCodes) -> str:
+    """What came instead of rows, and where it belongs."""
+    if isinstance(X, Affinity):
+        return f"an affinity ({type(X).__name__}); pass the rows as X and the affinity as y"
+    return "BinaryCodes, which are encoded already; pass codes.bits() to use their bits as features"

@@ -1,0 +1,131 @@
+"""Export to ONNX: one file that turns raw float32 rows into logits and packed codes.
+
+The graph has the input `x` (n, d) and the outputs `logits` (n, b) float32 and `codes`
+(n, ceil(b / 8)) uint8, packed as everywhere in rankbits; the number of rows n is free. The bits are
+taken before the logits are rounded to float32. The metadata has the number of bits and the model's
+fingerprint.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from rankbits._check import extra
+from rankbits._files import write_atomically
+from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY
+from rankbits.errors import RankbitsError
+from rankbits.methods.base import BaseHasher
+from rankbits.methods.fingerprints import fingerprint
+
+_SAMPLE_ROWS = 64
+_ROUNDING = 1e-4  # relative to the largest logit; closer to 0 two float32 libraries may differ
+
+
+class PackedCodes(nn.Module):
+    """A module's logits, and their signs packed as `numpy.packbits` does."""
+
+    def __init__(self, logits: nn.Module, n_bits: int) -> None:
+        super().__init__()
+        self.logits = logits
+        self.n_bytes, self.n_spare = -(-n_bits // 8), -n_bits % 8
+        self.register_buffer("weights", 2 ** torch.arange(7, -1, -1, dtype=torch.int32))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits as float32, and codes as uint8."""
+        logits = self.logits(x)
+        bits = nn.functional.pad((logits > 0).to(torch.int32), (0, self.n_spare))
+        bytes_of_bits = bits.reshape(-1, self.n_bytes, 8) * self.get_buffer("weights")
+        return logits.float(), bytes_of_bits.sum(dim=2, dtype=torch.int32).to(torch.uint8)
+
+
+def export_onnx(hasher: BaseHasher, path: str | os.PathLike[str]) -> int:
+    """Write a fitted method as an ONNX file; return how many rows of a sample were compared.
+
+    Where onnxruntime is installed, the file is run on random rows. If a bit differs from that of
+    the method by more than rounding can explain, nothing is written. Without onnxruntime no row is
+    compared and 0 is returned.
+    """
+    for package in ("onnx", "onnxscript"):
+        extra(package, "export to ONNX", "onnx")
+    check_is_fitted(hasher)
+    sample = _sample(hasher)
+    module = PackedCodes(hasher._torch_module(), hasher.n_bits_).eval()
+    content = _graph(module, torch.from_numpy(sample), _metadata(hasher))
+    n_compared = _compare(hasher, content, sample)
+    with write_atomically(path) as file:
+        file.write(content)
+    return n_compared
+
+
+def _sample(hasher: BaseHasher) -> np.ndarray:
+    """Random rows of the shape that the method was fitted on."""
+    shape = _SAMPLE_ROWS, *hasher._row_shape()
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def _metadata(hasher: BaseHasher) -> dict[str, str]:
+    """What the file says about its codes, under the names that code files use."""
+    model = fingerprint(hasher)
+    return {N_BITS_KEY: str(hasher.n_bits_), **({} if model is None else {MODEL_KEY: model})}
+
+
+def _graph(module: nn.Module, sample: torch.Tensor, metadata: dict[str, str]) -> bytes:
+    """The ONNX model of a module, weights included, with a free number of rows."""
+    with _quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            module,
+            (sample,),
+            dynamo=True,
+            input_names=["x"],
+            output_names=["logits", "codes"],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+            external_data=False,
+            verbose=False,
+        )
+    model: Any = program.model_proto  # type: ignore[union-attr]
+    for key, value in metadata.items():
+        model.metadata_props.add(key=key, value=value)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _compare(hasher: BaseHasher, content: bytes, sample: np.ndarray) -> int:
+    """Run the model on the sample and compare bits; returns the number of rows compared."""
+    try:
+        onnxruntime = import_module("onnxruntime")
+    except ImportError:
+        return 0
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    packed = session.run(["codes"], {"x": sample})[0]
+    logits = hasher.project(sample)
+    exported_bits = np.unpackbits(packed, axis=1, count=hasher.n_bits_)
+    is_clear = np.abs(logits) > _ROUNDING * np.abs(logits).max()
+    n_wrong = int(((logits > 0) != exported_bits)[is_clear].sum())
+    if n_wrong:
+        raise RankbitsError(
+            f"the exported model must give the method's bits, but {n_wrong} of "
+            f"{exported_bits.size} differ on a sample of rows; please report this"
+        )
+    return len(sample)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's progress, warnings and log lines off the caller's streams."""
+    level = logging.root.manager.disable
+    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(level)

@@ -1,0 +1,6 @@
+"""Methods that are not trained by gradients, one file each; none of them imports torch.
+
+What several of them share is written once: `linear` (hyperplanes), `kernels` and `kernel_hasher`
+(hyperplanes in the space of RBF anchors), `rotation` (ITQ's loop), `principal` (principal
+directions), `eigenproblems`, and `learned` (saving what was learned).
+"""

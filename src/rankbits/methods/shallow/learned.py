@@ -1,0 +1,80 @@
+"""Saving and loading what a method learned: a method lists its arrays and facts, no more."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankbits.errors import FileFormatError
+from rankbits.methods.base import BaseHasher
+
+Shapes = dict[str, tuple[str, ...]]
+
+
+class ArrayHasher(BaseHasher):
+    """A method that has learned arrays of doubles or integers, and facts that JSON can hold.
+
+    The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
+    letters: one letter stands for one size in all of them, and d for the columns of what the
+    arrays are applied to. Arrays are float64, those named in `_integers` int64. `_facts` gives the
+    type of each fact.
+    """
+
+    _arrays: ClassVar[Shapes] = {}
+    _integers: ClassVar[tuple[str, ...]] = ()
+    _facts: ClassVar[dict[str, type]] = {}
+
+    def _n_columns(self) -> int:
+        """The size d: columns of what the arrays are applied to."""
+        return int(self.n_features_in_)
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = {name: getattr(self, f"{name}_") for name in self._arrays}
+        return arrays, {name: getattr(self, f"{name}_") for name in self._facts}
+
+    def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        check_arrays(arrays, self._arrays, {"d": self._n_columns()}, self._integers)
+        check_facts(facts, self._facts)
+        for name, value in (*arrays.items(), *facts.items()):
+            setattr(self, f"{name}_", value)
+
+
+def check_arrays(
+    arrays: dict[str, np.ndarray],
+    shapes: Shapes,
+    sizes: dict[str, int],
+    integers: tuple[str, ...] = (),
+) -> None:
+    """Refuse arrays that are not exactly these: finite, of these shapes and types, none empty.
+
+    `sizes` has the letters whose size is known beforehand.
+
+    >>> check_arrays({"mean": np.zeros(3)}, {"mean": ("d",)}, {"d": 3})
+    """
+    if set(arrays) != set(shapes):
+        raise FileFormatError(
+            f"the model must hold the arrays {', '.join(shapes)}; it holds "
+            f"{', '.join(sorted(arrays)) or 'none'}"
+        )
+    sizes = dict(sizes)
+    for name, letters in shapes.items():
+        array = arrays[name]
+        fits = array.ndim == len(letters) and all(
+            sizes.setdefault(letter, size) == size
+            for letter, size in zip(letters, array.shape, strict=True)
+        )
+        dtype = np.dtype(np.int64 if name in integers else np.float64)
+        if not fits or array.dtype != dtype or not np.isfinite(array).all():
+            shape = ", ".join(str(sizes.get(letter, letter)) for letter in letters)
+            raise FileFormatError(
+                f"the model's {name} must be finite {dtype} of shape ({shape}), "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        if array.size == 0:
+            raise FileFormatError(f"the model's {name} must not be empty, got shape {array.shape}")
+
+
+def check_facts(facts: dict[str, Any], types: dict[str, type]) -> None:
+    """Refuse facts that are not exactly these, each of its type."""
+    if {name: type(fact) for name, fact in facts.items()} != types:
+        expected = ", ".join(f"{name} ({kind.__name__})" for name, kind in types.items())
+        raise FileFormatError(f"the model's facts must be {expected or 'none'}; got {facts!r:.60}")

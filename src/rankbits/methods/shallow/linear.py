@@ -1,0 +1,35 @@
+"""Methods that cut space by hyperplanes: the logits of a row x are (x - mean) planes.
+
+Logits are computed in double precision. The rounding of a product depends on the size of a block
+and on the library; in double precision it is so small that a bit depends on neither, here or in an
+exported model.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankbits.methods.shallow.learned import ArrayHasher, Shapes
+
+
+class LinearHasher(ArrayHasher):
+    """Base of the methods whose fit sets `mean_` (d,) and `planes_` (d, b)."""
+
+    _arrays: ClassVar[Shapes] = {"mean": ("d",), "planes": ("d", "b")}
+
+    mean_: np.ndarray
+    planes_: np.ndarray
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method."""
+        return int(self.planes_.shape[1])
+
+    def _logits(self, rows: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = (rows - self.mean_) @ self.planes_
+        return logits
+
+    def _torch_module(self) -> Any:
+        from rankbits.methods.onnx_modules import Hyperplanes
+
+        return Hyperplanes(self.mean_, self.planes_)

@@ -1,0 +1,205 @@
+"""LWH: hyperplanes learned by a structural SVM of whole ranking lists [1]_.
+
+    F(q, X, y) = <W W', Ψ(q, X, y)>,  Ψ = sum over relevant i, irrelevant j of y_ij q (x_i - x_j)',
+                                      divided by the number of such pairs; y_ij is 1 or -1
+
+Sorting by <W'q, W'x> maximizes F; the signs of W'x are the codes. `lwh_svm` learns W from the most
+violated rankings, which `lwh_violated` finds.
+
+F is the same for W and for W R with any rotation R, but the signs are not. The paper uses the W of
+its solver; ITQ's rotation brings W'x nearer to its signs and leaves F as it is.
+
+.. [1] Z. Yu, F. Wu, Y. Zhang, S. Tang, J. Shao and Y. Zhuang, "Hashing with list-wise learning to
+   rank", SIGIR 2014.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from rankbits import _check
+from rankbits.methods.shallow.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.lwh_lists import draw_lists, supervise_lists
+from rankbits.methods.shallow.lwh_svm import Settings, learn_planes
+from rankbits.methods.shallow.lwh_violated import LOSSES
+from rankbits.methods.shallow.principal import require_variation, span_rows
+from rankbits.methods.shallow.rotation import rotate_planes
+from rankbits.methods.supervision import Supervision
+
+_START = 0.1  # |W| at the start, relative to the largest it may have; no gradient leaves W = 0
+
+
+class LWH(KernelHasher):
+    """List-wise supervised hashing: a structural SVM with the loss 1 - AP or 1 - NDCG [1]_.
+
+    Minimizes λ/2 |W|² + ξ where, over all queries and all rankings y of their lists, the ideal
+    ranking must score more than y by the loss of y, less ξ. Rows are centered, and scaled to a mean
+    square of 1. The list of a query is all other rows.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length.
+    loss : {"map", "ndcg"}, default="map"
+        The loss of a ranking: 1 - AP, or 1 - NDCG with the discount 1 / log2(1 + rank).
+    n_queries : int, default=300
+        Training rows that act as queries, drawn at random among those that have both relevant and
+        irrelevant rows; all of these if there are no more.
+    regularization : float, default=3e-4
+        λ.
+    epsilon : float, default=0.01
+        Learning ends once the next cut needs at most this much more slack than those so far.
+    max_cuts : int, default=50
+        Largest number of cuts.
+    n_steps : int, default=50
+        Subgradient steps between two cuts.
+    learning_rate : float, default=10.0
+        Length of the first step.
+    rotation : {"itq"} or None, default="itq"
+        Whether W is rotated so that W'x is nearest to its signs; None is the paper's way.
+    kernel : {"rbf"} or None, default=None
+        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
+    n_anchors : int, default=300
+        Number of anchors, drawn among the training rows; with fewer rows, all of them.
+    gamma : float or None, default=None
+        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
+    random_state : int, RandomState or None, default=None
+        Seed of the anchors, the queries and the first W.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of the training rows, or of their coordinates under the kernel.
+    planes_ : ndarray of shape (n_features, n_bits)
+        W, rotated, for rows that are not scaled.
+    anchors_ : RbfAnchors or None
+        The kernel's map from rows to coordinates.
+    history_ : list of dict
+        One entry for each turn: cuts, norm (λ/2 |W|²), slack (ξ on these cuts), violation (what ξ
+        would be on all rankings), loss (of the most violated ranking) and objective (norm +
+        violation).
+    report_ : dict
+        What y was, queries, cuts, whether learning ended by epsilon, and the least objective.
+
+    References
+    ----------
+    .. [1] Z. Yu, F. Wu, Y. Zhang, S. Tang, J. Shao and Y. Zhuang, "Hashing with list-wise learning
+       to rank", SIGIR 2014.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 1.0], [0.1, 2.0], [3.0, 1.1], [3.1, 2.1]])
+    >>> codes = LWH(n_bits=4, random_state=0).fit(x, [0, 0, 1, 1]).transform(x)
+    >>> codes[0] == codes[1], codes[1] == codes[2], codes[2] == codes[3]
+    (array([ True]), array([False]), array([ True]))
+    """
+
+    _facts: ClassVar[dict[str, type]] = {"history": list, "report": dict}
+    _former_names: ClassVar[dict[str, str]] = {"regularisation": "regularization"}
+
+    history_: list[dict[str, Any]]
+    report_: dict[str, Any]
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        loss: str = "map",
+        n_queries: int = 300,
+        regularization: float = 3e-4,
+        epsilon: float = 0.01,
+        max_cuts: int = 50,
+        n_steps: int = 50,
+        learning_rate: float = 10.0,
+        rotation: str | None = "itq",
+        kernel: str | None = None,
+        n_anchors: int = 300,
+        gamma: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.n_queries = n_queries
+        self.regularization = regularization
+        self.epsilon = epsilon
+        self.max_cuts = max_cuts
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.rotation = rotation
+        self.kernel = kernel
+        self.n_anchors = n_anchors
+        self.gamma = gamma
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the hyperplanes.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : class labels (n,), multi-hot (n, L), or an affinity over (X, X)
+            Rows with a level above 0 are relevant; no row is in its own list.
+        """
+        settings, n_bits = self._check_parameters(), self._code_length()
+        rows = self._training_rows(X, y)
+        supervision = supervise_lists(rows, y)
+        rng = check_random_state(self.random_state)
+        rows = self._draw_anchors(rows, rng)
+        self.mean_ = rows.mean(axis=0)
+        rows = rows - self.mean_
+        scale = _root_mean_square(rows)
+        parts, basis = span_rows(rows / scale)
+        queries, lists = draw_lists(supervision, self.n_queries, rng)
+        start = _draw_planes(parts.shape[1], n_bits, settings.regularization, rng)
+        planes, self.history_ = learn_planes(parts, parts[queries], lists, start, settings)
+        if self.rotation is not None:
+            planes = rotate_planes(parts, planes)
+        self.planes_ = basis @ planes / scale
+        self.report_ = self._write_report(supervision, len(lists))
+        return self
+
+    def _check_parameters(self) -> Settings:
+        """The parameters of learning, checked."""
+        self._check_kernel()
+        if self.rotation is not None:
+            _check.choice("rotation", self.rotation, ("itq",))
+        _check.whole("n_queries", self.n_queries, 1)
+        return Settings(
+            _check.choice("loss", self.loss, LOSSES),
+            _check.number("regularization", self.regularization, closed=False),
+            _check.number("epsilon", self.epsilon, closed=False),
+            _check.whole("max_cuts", self.max_cuts, 1),
+            _check.whole("n_steps", self.n_steps, 1),
+            _check.number("learning_rate", self.learning_rate, closed=False),
+        )
+
+    def _write_report(self, supervision: Supervision, n_queries: int) -> dict[str, Any]:
+        last = self.history_[-1]
+        return {
+            "supervision": supervision.notes(),
+            "queries": n_queries,
+            "cuts": last["cuts"],
+            "converged": last["violation"] <= last["slack"] + self.epsilon,
+            "objective": min(turn["objective"] for turn in self.history_),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _draw_planes(
+    n_features: int, n_bits: int, regularization: float, rng: np.random.RandomState
+) -> np.ndarray:
+    """The first W: random, of a fixed share of the largest norm that it may have."""
+    planes = rng.standard_normal((n_features, n_bits))
+    planes *= _START * np.sqrt(2.0 / regularization) / np.linalg.norm(planes)
+    return planes
+
+
+def _root_mean_square(rows: np.ndarray) -> float:
+    """The root mean square of the lengths of centered rows."""
+    require_variation(rows)
+    return float(np.linalg.norm(rows) / np.sqrt(len(rows)))

@@ -1,0 +1,62 @@
+"""Directions of rows: the principal ones, and the space that the rows span."""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits.errors import InputError
+
+
+def principal_directions(
+    rows: np.ndarray, n_directions: int, random_state: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean (d,) of the rows and their first principal directions (d, b), by falling variance.
+
+    More directions than the rows vary in are refused: the rest would be rounding errors.
+    """
+    from sklearn.decomposition import PCA  # slow to import, and only fitting needs it
+
+    n, d = rows.shape
+    if n < 2:
+        raise InputError("X must have at least 2 rows to vary in any direction, got n_samples = 1")
+    if n_directions > min(n, d):
+        raise InputError(
+            f"n_bits must be at most {min(n, d)}, the principal directions that {n} rows of {d} "
+            f"features can have, got {n_directions}; take fewer bits, or a method without this "
+            "limit such as lsh"
+        )
+    require_variation(rows)
+    mean: np.ndarray = rows.mean(axis=0)  # taken off first: PCA may square what it is given
+    pca = PCA(n_directions, random_state=random_state).fit(rows - mean)
+    variances = pca.explained_variance_
+    rank = int(np.sum(variances > variances[0] * max(n, d) * np.finfo(float).eps))
+    if n_directions > rank:
+        raise InputError(
+            f"n_bits must be at most {rank}, the directions in which the rows of X vary, "
+            f"got {n_directions}; further bits would be rounding errors"
+        )
+    return mean, np.ascontiguousarray(pca.components_.T)
+
+
+def require_variation(rows: np.ndarray) -> None:
+    """Refuse rows that are all equal."""
+    if (rows == rows[0]).all():
+        raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
+
+
+def span_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (n, r) of the rows and an orthonormal basis (d, r) of the space they span.
+
+    Planes learn nothing along directions in which no row has a part, and learning may cost r²
+    numbers. Rows that span all of their space have their own coordinates.
+    """
+    n, d = rows.shape
+    if n < d:
+        _, lengths, right = np.linalg.svd(rows, full_matrices=False)
+        values, vectors = lengths**2, right.T
+    else:
+        values, vectors = np.linalg.eigh(rows.T @ rows)
+    is_spanned = values > values.max() * max(n, d) * np.finfo(float).eps
+    if is_spanned.sum() == d:
+        return rows, np.eye(d)
+    return rows @ vectors[:, is_spanned], vectors[:, is_spanned]

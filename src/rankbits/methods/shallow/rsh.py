@@ -1,0 +1,226 @@
+"""RSH: hyperplanes that keep the order of ranking lists.
+
+Notation:
+    q, x  a query and an item, centered     b  bits        D  coordinates of a row
+    A     (D, b), orthonormal columns       S  the symmetric part of B, see `rsh_lists`
+"""
+
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from rankbits import _check
+from rankbits.codes import BinaryCodes
+from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
+from rankbits.methods.shallow.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.principal import require_variation, span_rows
+from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.rsh_alm import maximize_by_alm
+from rankbits.methods.shallow.rsh_lists import mean_margins
+from rankbits.methods.supervision import Supervision, supervise
+
+_SOLVERS, _ROTATIONS = ("eigh", "alm"), ("itq", "random")
+_ROUND = ("table", "round", "objective", "violation", "steps", "rho")  # what a round records
+
+
+class RSH(KernelHasher):
+    """Ranking-based supervised hashing: planes that keep the order of ranking lists [1]_.
+
+    The projection A' is to bring item i nearer to a query q than item j wherever q's list ranks i
+    above j. Summed over all such triplets, q'A A'(x_i - x_j) is tr(A'SA). Under A'A = I its maximum
+    are the eigenvectors of the b largest eigenvalues of S. The objective is the same for any
+    rotation of A but the bits are not, so the rotation is chosen afterwards.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length of a table, at most the directions in which the rows vary.
+    n_queries : int or None, default=100
+        Rows drawn as queries; each ranks all other rows. None takes all rows.
+    solver : {"eigh", "alm"}, default="eigh"
+        The eigenvectors, or the paper's augmented Lagrangian, which is slower and comes close.
+    rotation : {"itq", "random"} or None, default="itq"
+        ITQ's rotation, which brings the training rows nearest to their signs; a random one; or None
+        for what the solver gives, as in the paper.
+    kernel : {"rbf"} or None, default=None
+        Rank in the feature space of the RBF kernel, in the span of some training rows.
+    n_anchors : int, default=500
+        Number of those rows; with fewer rows in training, all of them.
+    gamma : float or None, default=None
+        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
+    n_tables : int, default=1
+        Tables of n_bits each, see `encode_tables`. Each draws its own queries. In later tables a
+        triplet of i above j weighs 1 + exp(2 (d_i - d_j) / b), where d is the distance in the
+        nearest of the tables so far: a table learns most where looking up the earlier ones fails.
+    random_state : int, RandomState or None, default=None
+        Seed of the queries, the anchors, the rotations and the first A of "alm".
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (D,)
+        Mean of the training rows, or of their coordinates in feature space.
+    planes_ : ndarray of shape (D, n_bits)
+        Orthonormal normals of the first table's hyperplanes.
+    tables_ : ndarray of shape (n_tables, D, n_bits)
+        Those of every table.
+    anchors_ : RbfAnchors or None
+        The map to D coordinates in feature space; without a kernel D is n_features.
+    history_ : list of dict
+        Rounds of the solver for each table: `objective`, the mean of q'A A'(x_i - x_j) over the
+        triplets; `violation`, |A'A - I|; `steps` and `rho` of "alm". One round for "eigh".
+
+    References
+    ----------
+    .. [1] J. Wang, W. Liu, A. X. Sun, Y.-G. Jiang, "Learning hash codes with listwise supervision",
+       ICCV 2013.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).standard_normal((60, 5))
+    >>> RSH(n_bits=3, random_state=0).fit_transform(rows, rows[:, 0] > 0).shape
+    (60, 1)
+    """
+
+    _arrays: ClassVar[Shapes] = {"mean": ("d",), "tables": ("tables", "d", "b")}
+    _facts: ClassVar[dict[str, type]] = {"history": list}
+
+    tables_: np.ndarray
+    history_: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_queries: int | None = 100,
+        solver: str = "eigh",
+        rotation: str | None = "itq",
+        kernel: str | None = None,
+        n_anchors: int = 500,
+        gamma: float | None = None,
+        n_tables: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_queries = n_queries
+        self.solver = solver
+        self.rotation = rotation
+        self.kernel = kernel
+        self.n_anchors = n_anchors
+        self.gamma = gamma
+        self.n_tables = n_tables
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the planes.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
+            For multi-hot rows the shared tags are counted. An affinity may hold ranks: the higher
+            the level, the further up. None takes the nearest 5, 1, 0.2 and 0.1 % of training pairs
+            as levels 1, 2, 5, 10.
+        """
+        n_bits, n_tables = self._code_length(), self._check_parameters()
+        rng = check_random_state(self.random_state)
+        rows = self._training_rows(X, y)
+        if len(rows) < 2:
+            raise InputError("X must have at least two rows to rank, got n_samples = 1")
+        require_variation(rows)
+        supervision = supervise(rows, y, graded=True)
+        coordinates = self._draw_anchors(rows, rng)
+        self.mean_ = coordinates.mean(axis=0)
+        parts, basis = span_rows(coordinates - self.mean_)
+        _require_directions(parts, n_bits)
+        self.history_, tables, codes = [], list[np.ndarray](), list[BinaryCodes]()
+        for _ in range(n_tables):
+            planes = self._learn_table(parts, supervision, codes, rng)
+            codes.append(BinaryCodes.from_logits(parts @ planes))
+            tables.append(basis @ planes)
+        self.tables_ = np.stack(tables)
+        self.planes_ = self.tables_[0]
+        return self
+
+    def encode_tables(self, X: Any) -> list[BinaryCodes]:
+        """Codes of every table, n_bits each; the first are those of `encode`.
+
+        `rankbits.index.TablesIndex` searches them together.
+        """
+        check_is_fitted(self)
+        codes = []
+        for planes in self.tables_:
+            hasher_of_table = copy(self)
+            hasher_of_table.planes_ = planes
+            codes.append(hasher_of_table.encode(X))
+        return codes
+
+    def _learn_table(
+        self,
+        parts: np.ndarray,
+        supervision: Supervision,
+        earlier: list[BinaryCodes],
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Planes (r, b) of the next table for rows (n, r); `earlier` has the codes so far."""
+        n_bits = self._code_length()
+        matrix = mean_margins(parts, supervision, self.n_queries, earlier, rng)
+        solve = maximize_by_alm if self.solver == "alm" else _maximize_by_eigenvectors
+        planes, rounds = solve(matrix, n_bits, rng)
+        for number, values in enumerate(rounds):
+            self.history_.append({"table": len(earlier), "round": number, **values})
+        if self.rotation is None:
+            return planes
+        rotation = random_rotation(n_bits, rng)
+        if self.rotation == "itq":
+            rotation, _ = learn_rotation(parts @ planes, rotation)
+        rotated: np.ndarray = planes @ rotation
+        return rotated
+
+    def _check_parameters(self) -> int:
+        """Refuse values that the parameters cannot have; returns the number of tables."""
+        self._check_kernel()
+        _check.choice("solver", self.solver, _SOLVERS)
+        if self.rotation is not None:
+            _check.choice("rotation", self.rotation, _ROTATIONS)
+        if self.n_queries is not None:
+            _check.whole("n_queries", self.n_queries, 1)
+        return _check.whole("n_tables", self.n_tables, 1)
+
+    def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        super()._restore(arrays, facts)
+        if not all(
+            isinstance(entry, dict) and set(entry) == set(_ROUND) for entry in self.history_
+        ):
+            raise FileFormatError(
+                f"the model's facts must be history, a list of rounds with {', '.join(_ROUND)}"
+            )
+        self.planes_ = self.tables_[0]
+
+
+def _maximize_by_eigenvectors(
+    matrix: np.ndarray, n_bits: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, list[dict[str, Any]]]:
+    """The maximum of tr(A'SA) under A'A = I, and one round that records it."""
+    planes, values = leading_eigenvectors(matrix, n_bits)
+    violation = float(np.linalg.norm(planes.T @ planes - np.eye(n_bits)))
+    return planes, [
+        {"objective": float(values.sum()), "violation": violation, "steps": 0, "rho": 0.0}
+    ]
+
+
+def _require_directions(centered: np.ndarray, n_bits: int) -> None:
+    """Refuse more bits than the directions r in which the rows (n, r) vary, or rows that do not."""
+    if not centered.any():
+        raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
+    rank = centered.shape[1]
+    if n_bits > rank:
+        raise InputError(
+            f"n_bits must be at most {rank}, the directions in which the rows of X vary, got "
+            f"{n_bits}; take fewer bits, several tables with n_tables, or kernel='rbf', which has "
+            "as many directions as anchors"
+        )

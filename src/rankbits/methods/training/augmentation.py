@@ -1,0 +1,65 @@
+"""Augmentations: small changes of the training rows that must not change their relevance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Partners of the rows of a batch, and the share that each row keeps."""
+
+    partners: np.ndarray
+    weights: np.ndarray
+
+
+def draw_mixture(
+    rows: np.ndarray, classes: np.ndarray | None, mixup: float, rng: np.random.Generator
+) -> Mixture | None:
+    """Draw a share λ from Beta(mixup, mixup), at least a half, and a partner for each row.
+
+    The partner is of the row's own class, so that the levels of the batch stay true.
+    """
+    if mixup == 0:
+        return None
+    weights = rng.beta(mixup, mixup, len(rows))
+    weights = np.maximum(weights, 1 - weights)
+    assert classes is not None  # noqa: S101
+    order = np.argsort(classes, kind="stable")
+    starts = np.searchsorted(classes[order], classes[rows], "left")
+    ends = np.searchsorted(classes[order], classes[rows], "right")
+    return Mixture(order[rng.integers(starts, ends)], weights)
+
+
+def mix_rows(inputs: Tensor, rows: np.ndarray, mixture: Mixture | None, part: slice) -> Tensor:
+    """The rows of a process's part of the batch, mixed with their partners."""
+    x = inputs[torch.from_numpy(rows[part])]
+    if mixture is None:
+        return x
+    others = inputs[torch.from_numpy(mixture.partners[part])]
+    weights = torch.from_numpy(mixture.weights[part]).to(x.device, torch.float32)
+    weights = weights.reshape(-1, *[1] * (x.dim() - 1))
+    return weights * x.float() + (1 - weights) * others.float()
+
+
+def add_noise(x: Tensor, scale: Tensor, noise: float, draws: Tensor) -> Tensor:
+    """Gaussian noise in units of each feature's scale; `draws` are standard normal."""
+    return x + noise * scale * draws
+
+
+def move_images(x: Tensor, flip: bool, shift: int, rng: np.random.Generator) -> Tensor:
+    """Images (n, H, W, C) mirrored at random and moved by up to `shift` pixels, zeros moving in."""
+    if flip:
+        mirrored = torch.from_numpy(rng.random(len(x)) < 0.5).to(x.device)
+        x = torch.where(mirrored[:, None, None, None], x.flip(2), x)
+    if shift:
+        down, right = torch.from_numpy(rng.integers(0, 2 * shift + 1, (2, len(x)))).to(x.device)
+        height, width = x.shape[1:3]
+        padded = torch.nn.functional.pad(x, (0, 0, shift, shift, shift, shift))
+        lines = down[:, None] + torch.arange(height, device=x.device)
+        columns = right[:, None] + torch.arange(width, device=x.device)
+        first = torch.arange(len(x), device=x.device)[:, None, None]
+        x = padded[first, lines[:, :, None], columns[:, None, :]]
+    return x

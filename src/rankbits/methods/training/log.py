@@ -1,0 +1,80 @@
+"""The log of a training: a file of JSON lines, one object for each epoch, as in `history_`."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from rankbits import _files
+
+
+class TrainingLog:
+    """A file of JSON lines; without a path, nothing is written.
+
+    A training that starts replaces the file. One that is resumed writes the epochs of its
+    checkpoint again, so that no half-written line stays after a kill. A log that cannot be written
+    is a warning, given once, and training goes on.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self.path = None if path is None else Path(path)
+
+    def start(self, history: list[dict[str, Any]]) -> None:
+        """Make the file hold exactly the epochs so far."""
+        if self.path is not None:
+            try:
+                with _files.write_atomically(self.path) as file:
+                    file.write("".join(map(_line, history)).encode())
+            except OSError as error:
+                self._give_up(error)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append one epoch."""
+        if self.path is not None:
+            try:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(_line(record))
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        message = f"log {self.path} cannot be written ({error}); training goes on without it"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        self.path = None
+
+
+class ProgressCallback(Protocol):
+    """What the trainer calls after each epoch."""
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        """Show one more epoch."""
+
+
+@contextmanager
+def progress_bar(verbose: bool | str, n_epochs: int) -> Iterator[ProgressCallback]:
+    """A bar on standard error if verbose, or if "auto" and standard error is a terminal."""
+    if verbose is False or (verbose == "auto" and not sys.stderr.isatty()):
+        yield lambda record: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("epoch"), BarColumn(), MofNCompleteColumn())
+    words = TextColumn("{task.description}")
+    with Bar(*columns, words, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=n_epochs)
+
+        def show(record: dict[str, Any]) -> None:
+            score = "" if record["score"] is None else f", score {record['score']:.4f}"
+            bar.update(task, advance=1, description=f"loss {record['loss']:.4f}{score}")
+
+        yield show
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"

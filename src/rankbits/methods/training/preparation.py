@@ -1,0 +1,235 @@
+"""The first stage of a fit: everything that is settled before the first gradient.
+
+Parameters are checked and resolved into one configuration, y becomes supervision, rows are held out
+for validation, and an encoder is built whose scales and anchors are learned.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+
+from rankbits.errors import InputError
+from rankbits.methods.supervision import Supervision, supervise
+from rankbits.methods.training import parallel
+from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.backbones import (
+    NAMES,
+    build_backbone,
+    compute_features,
+    name_backbone,
+)
+from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
+from rankbits.methods.training.config import TrainingConfig, resolve_config
+from rankbits.methods.training.devices import choose_device
+from rankbits.methods.training.encoders import Encoder, build_encoder, learn_scales
+from rankbits.methods.training.fields import check_parameters, is_auto
+from rankbits.methods.training.initialization import Initialization
+from rankbits.methods.training.method import MethodDefinition
+from rankbits.methods.training.parameters import TrainingParameters
+from rankbits.methods.training.posterior import STAGES, choose_width
+from rankbits.methods.training.recipes import choose_recipe, encoder_kind, supervision_kind
+from rankbits.methods.training.sample_pool import pool_size
+from rankbits.methods.training.validation import RowSplit, split_rows
+
+HEAD_STAGE = "head"
+_SCALES_STREAM = 1 << 20  # keeps the draws of anchors apart from those of restarts and epochs
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What the training of an encoder starts from."""
+
+    method: MethodDefinition
+    config: TrainingConfig
+    supervision: Supervision  # of all rows
+    split: RowSplit
+    device: torch.device
+    inputs: (
+        Tensor  # all rows as the trained module reads them: raw, or a frozen backbone's features
+    )
+    head_inputs: Tensor  # the training rows as the head reads them
+    encoder: Encoder  # scales, anchors and backbone in place; all other weights are fresh
+    initialization: Initialization
+    constant_features: np.ndarray
+    fingerprint: str  # of settings and data; "" without checkpoints
+
+    @property
+    def tunes_backbone(self) -> bool:
+        """Whether a backbone is trained too."""
+        return self.encoder.backbone is not None and self.config.fine_tune
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether epochs are scored."""
+        return self.config.scoring is not None or len(self.split.held_out) > 0
+
+
+def prepare(
+    parameters: TrainingParameters, method: MethodDefinition, rows: np.ndarray, y: Any
+) -> Preparation:
+    """Settle everything that a training on these rows needs."""
+    check_parameters(parameters)
+    supervision = supervise_rows(parameters, method, rows, y)
+    method.build_loss(supervision)  # refuses parameters that do not suit y before any work
+    config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
+    device = choose_device(config.device)
+    backbone = build_backbone(config, rows)
+    inputs, head_inputs = read_inputs(config, backbone, rows, split, device)
+    architecture = describe_encoder(config, head_inputs, supervision)
+    encoder = build_encoder(architecture, backbone)
+    rng = np.random.default_rng([config.seed, _SCALES_STREAM])
+    constant_features = learn_scales(encoder, head_inputs, rng, config.scaling)
+    if not config.fine_tune:
+        encoder.freeze_backbone()
+    return Preparation(
+        method=method,
+        config=config,
+        supervision=supervision,
+        split=split,
+        device=device,
+        inputs=inputs,
+        head_inputs=head_inputs,
+        encoder=encoder,
+        initialization=Initialization(config.init, encoder.head, head_inputs, config.n_bits),
+        constant_features=constant_features,
+        fingerprint=identify_training(method, config, architecture, supervision, split, rows),
+    )
+
+
+def supervise_rows(
+    parameters: TrainingParameters, method: MethodDefinition, rows: np.ndarray, y: Any
+) -> Supervision:
+    """What y says about the rows, if the method can use it."""
+    if y is None:
+        method.require_labels("distances")
+    graded = method.grades_tags if is_auto(parameters.graded) else parameters.graded
+    supervision = supervise(rows, y, graded=graded)
+    method.require_labels(supervision_kind(supervision))
+    return supervision
+
+
+def configure(
+    parameters: TrainingParameters,
+    method: MethodDefinition,
+    supervision: Supervision,
+    *,
+    is_image: bool,
+) -> tuple[TrainingConfig, RowSplit]:
+    """The user's parameters and the recipe as one configuration, and the rows held out."""
+    recipe = choose_recipe(parameters, supervision, method.recipes)
+    recipe["graded"] = method.grades_tags
+    values = {name: getattr(parameters, name) for name in ("validation_fraction", "posterior")}
+    values = {name: recipe[name] if is_auto(value) else value for name, value in values.items()}
+    seed = choose_seed(parameters)
+    split = split_rows(supervision, values["validation_fraction"], seed)
+    n_rows = len(split.train)
+    trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
+    config = resolve_config(
+        parameters,
+        recipe,
+        supervision,
+        n_rows=pool_size(n_rows) if values["posterior"] else n_rows,
+        moves_images=is_image and trains_on_raw_rows,
+        seed=seed,
+    )
+    return config, split
+
+
+def choose_seed(parameters: TrainingParameters) -> int:
+    """The seed that random_state gives; without one, a training that is resumed keeps its own."""
+    folder, random_state = parameters.checkpoint, parameters.random_state
+    if folder is not None and parameters.resume and random_state is None:
+        for stage in ("", *STAGES, HEAD_STAGE):
+            seed = read_seed(Path(folder) / stage)
+            if seed is not None:
+                return seed
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return int(parallel.agree(float(seed)))
+
+
+def read_inputs(
+    config: TrainingConfig,
+    backbone: nn.Module | None,
+    rows: np.ndarray,
+    split: RowSplit,
+    device: torch.device,
+) -> tuple[Tensor, Tensor]:
+    """All rows as the trained module reads them, and the training rows as its head reads them."""
+    inputs = torch.from_numpy(rows)
+    if backbone is None:
+        return inputs, split.take_training(inputs)
+    backbone.to(device)
+    if config.fine_tune:
+        return inputs, compute_features(backbone, split.take_training(inputs), device)
+    features = compute_features(backbone, inputs, device)
+    return features, split.take_training(features)
+
+
+def describe_encoder(
+    config: TrainingConfig, head_inputs: Tensor, supervision: Supervision
+) -> Architecture:
+    """The architecture of the encoder that the configuration names."""
+    kind, backbone = encoder_kind(config.encoder), ""
+    if kind == "backbone":
+        kind = "mlp" if config.hidden else "linear"
+        backbone = name_backbone(config)
+    return Architecture(
+        kind=kind,
+        input_shape=tuple(head_inputs.shape[1:]),
+        n_bits=config.n_bits,
+        hidden=config.hidden,
+        activation=config.activation,
+        normalization=config.normalization,
+        dropout=config.dropout,
+        input_dropout=config.input_dropout,
+        skip=config.skip,
+        n_anchors=0 if config.kernel is None else min(config.n_anchors, len(head_inputs)),
+        backbone=backbone,
+        image_size=config.image_size if backbone in NAMES else 0,
+        **_describe_posterior(config, len(head_inputs), supervision),
+    )
+
+
+def _describe_posterior(
+    config: TrainingConfig, n_rows: int, supervision: Supervision
+) -> dict[str, int]:
+    if not config.posterior:
+        return {}
+    classes = supervision.classes
+    if classes is None or encoder_kind(config.encoder) != "mlp" or config.kernel is not None:
+        raise InputError(
+            "posterior must be 0 unless y is class labels and the encoder is 'mlp' without "
+            f"kernel, got {config.posterior}"
+        )
+    return {
+        "posterior": config.posterior,
+        "n_classes": int(classes.max()) + 1,
+        "posterior_width": choose_width(n_rows),
+    }
+
+
+def identify_training(
+    method: MethodDefinition,
+    config: TrainingConfig,
+    architecture: Architecture,
+    supervision: Supervision,
+    split: RowSplit,
+    rows: np.ndarray,
+) -> str:
+    """A fingerprint of all that the training depends on, for its checkpoints; "" without them."""
+    if config.checkpoint is None:
+        return ""
+    facts = {
+        "method": method.class_name,
+        "loss": method.loss_settings(),
+        "encoder": architecture.to_json(),
+        "config": config.to_json(),
+        "split": split.to_json(),
+        "supervision": supervision.digest(),
+    }
+    return compute_fingerprint(facts, [rows])

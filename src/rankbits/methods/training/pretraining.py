@@ -1,0 +1,111 @@
+"""What is trained before the bits: class posteriors, or the head of a backbone that is to be tuned.
+
+Each of these trainings saves its state in a folder of its own inside the checkpoint's, so that a
+fit continues where it was stopped.
+"""
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from torch import Tensor
+
+from rankbits.methods.training.checkpoints import Checkpoints
+from rankbits.methods.training.config import TrainingConfig, fit_to_rows
+from rankbits.methods.training.encoders import Encoder
+from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.posterior import PosteriorShape, TrainedPosterior, learn_posterior
+from rankbits.methods.training.preparation import HEAD_STAGE, Preparation
+from rankbits.methods.training.recipes import Recipes, frozen_backbone_recipe
+from rankbits.methods.training.trained_part import build_fresh_encoder
+from rankbits.methods.training.trainer import TrainingTask, run_training
+
+_HEAD_VALUES = (  # those of the recipe of a frozen backbone; the shape of the head stays
+    "alpha",
+    "alpha_end",
+    "optimizer",
+    "learning_rate",
+    "weight_decay",
+    "schedule",
+    "warm_up",
+    "batch_size",
+    "epochs",
+    "noise",
+    "noise_scaling",
+    "mixup",
+    "flip",
+    "shift",
+    "ema",
+)
+
+
+def train_posterior(preparation: Preparation) -> TrainedPosterior:
+    """Train the classifiers whose posterior the bits read."""
+    config, encoder = preparation.config, preparation.encoder
+    architecture = encoder.architecture
+    shape = PosteriorShape(
+        n_features=architecture.input_shape[-1],
+        n_classes=architecture.n_classes,
+        width=architecture.posterior_width,
+        n_classifiers=architecture.posterior,
+    )
+    standardize = dict(encoder.head.named_children())["standardize"].to(preparation.device)
+    rows = preparation.head_inputs.to(preparation.device)
+    return learn_posterior(
+        shape,
+        standardize(rows.float()),
+        preparation.supervision.take(preparation.split.train),
+        config.seed,
+        lambda stage: stage_checkpoints(preparation, stage),
+        config.posterior_cache,
+    )
+
+
+def insert_posterior(encoder: Encoder, posterior: TrainedPosterior) -> Encoder:
+    """A copy of the encoder with the trained classifiers, and the scales of what they say."""
+    encoder = copy.deepcopy(encoder)
+    parts = dict(encoder.head.named_children())
+    parts["posterior"].load_state_dict(posterior.classifiers.state_dict())
+    encoder.head.requires_grad_(False).to(posterior.pool.inputs.device).eval()
+    cast(Standardize, parts["rescale"]).learn(posterior.pool.inputs)
+    return encoder
+
+
+def train_head(preparation: Preparation) -> dict[str, Tensor]:
+    """Weights of the head, trained on the features of the backbone before it is tuned.
+
+    A fresh head would first spoil the backbone: its gradients mean nothing yet.
+    """
+    method = preparation.method
+    supervision = preparation.supervision.take(preparation.split.train)
+    task = TrainingTask(
+        build_module=lambda: (
+            build_fresh_encoder(preparation.encoder, preparation.initialization).head
+        ),
+        build_loss=lambda: method.build_loss(preparation.supervision),
+        inputs=preparation.head_inputs.to(preparation.device),
+        supervision=supervision.tabulated(),
+        config=head_config(preparation.config, method.recipes, len(supervision)),
+        checkpoints=stage_checkpoints(preparation, HEAD_STAGE),
+        method_name=method.name,
+    )
+    return run_training(task).best.weights
+
+
+def head_config(config: TrainingConfig, method_recipes: Recipes, n_rows: int) -> TrainingConfig:
+    """How the head is trained: as that of a frozen backbone."""
+    recipe = frozen_backbone_recipe(method_recipes)
+    config = replace(config, **{name: recipe[name] for name in _HEAD_VALUES})
+    return fit_to_rows(config, n_rows, lengthen=True)
+
+
+def stage_checkpoints(preparation: Preparation, stage: str) -> Checkpoints:
+    """Where a training before that of the bits saves its state."""
+    config = preparation.config
+    return Checkpoints(
+        None if config.checkpoint is None else Path(config.checkpoint) / stage,
+        f"{stage} of {preparation.fingerprint}",
+        resume=config.resume,
+        every_seconds=config.checkpoint_seconds,
+    )

@@ -1,0 +1,210 @@
+"""Recipes: what a hyper-parameter left at "auto" becomes, by kind of encoder and of supervision.
+
+One table: a better default is one change in one place. A recipe names only what differs from
+`COMMON`; a method names, in its `_recipes`, what differs for its loss.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from rankbits import _check
+from rankbits.affinity import Judgements, Neighbours
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.fields import is_auto
+from rankbits.methods.training.parameters import TrainingParameters
+
+Key = str | tuple[str, str]  # a kind of encoder, or it and a special case, which has precedence
+Recipe = Mapping[
+    str, Any
+]  # by name of the hyper-parameter: a value, or a function of the rows' number
+Recipes = Mapping[Key, Recipe]
+
+ENCODERS = ("linear", "mlp", "cnn", "backbone")
+FEWEST_ROWS, MOST_CLASSES = 500, 200  # of data on which a class posterior is learned first
+
+FULL_RATE_ROWS = 10_000
+
+
+def _rate_from_itq(n_rows: int) -> float:
+    """The learning rate of a map that starts from ITQ: the fewer rows, the less it should move."""
+    return 3e-3 * min(1.0, n_rows / FULL_RATE_ROWS)
+
+
+COMMON: Recipe = {
+    "encoder": "mlp",
+    "scaling": "each",
+    "init": "random",
+    "hidden": (),
+    "activation": "relu",
+    "normalization": "batch",
+    "dropout": 0.0,
+    "input_dropout": 0.0,
+    "skip": False,
+    "posterior": 0,
+    "graded": False,
+    "alpha": 0.5,
+    "alpha_end": None,
+    "optimizer": "adamw",
+    "learning_rate": 3e-3,
+    "weight_decay": 1e-2,
+    "schedule": "cosine",
+    "warm_up": 0.05,
+    "batch_size": 512,
+    "batches": "plain",
+    "epochs": 40,
+    "noise": 0.0,
+    "noise_scaling": "each",
+    "mixup": 0.0,
+    "flip": False,
+    "shift": 0,
+    "ema": 0.0,
+    "validation_fraction": 0.0,
+}
+_REGULARIZED: Recipe = {"hidden": (512,), "dropout": 0.5, "input_dropout": 0.2, "ema": 0.98}
+RECIPES: Recipes = {
+    "linear": {},
+    ("linear", "classes"): {
+        "scaling": "common",
+        "alpha_end": 4.0,
+        "learning_rate": 1e-2,
+        "noise": 0.7,
+        "noise_scaling": "common",
+    },
+    ("linear", "distances"): {
+        "scaling": "common",
+        "init": "itq",
+        "alpha": 2.0,
+        "learning_rate": _rate_from_itq,
+        "weight_decay": 0.0,
+        "batch_size": 1280,
+        "noise": 0.3,
+    },
+    ("linear", "judgements"): {
+        "scaling": "common",
+        "init": "itq",
+        "alpha": 2.0,
+        "learning_rate": 1e-3,
+        "epochs": 100,
+    },
+    "mlp": _REGULARIZED,
+    ("mlp", "judgements"): {
+        **_REGULARIZED,
+        "scaling": "common",
+        "init": "itq",
+        "skip": True,
+        "alpha": 2.0,
+        "learning_rate": 3e-4,
+        "epochs": 300,
+    },
+    ("mlp", "posterior"): {
+        "scaling": "common",
+        "hidden": (256,),
+        "activation": "gelu",
+        "normalization": "none",
+        "alpha_end": 16.0,
+        "learning_rate": 5e-3,
+        "weight_decay": 1e-3,
+        "batch_size": 1024,
+        "epochs": 17,
+        "posterior": 3,
+    },
+    "cnn": {
+        "learning_rate": 2e-3,
+        "batch_size": 256,
+        "epochs": 30,
+        "flip": True,
+        "shift": 4,
+        "dropout": 0.2,
+        "ema": 0.99,
+    },
+    "backbone": _REGULARIZED,
+    ("backbone", "tuned"): {
+        **_REGULARIZED,
+        "batch_size": 128,
+        "epochs": 5,
+        "flip": True,
+        "shift": 4,
+        "ema": 0.99,
+    },
+}
+
+
+def choose_recipe(
+    parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
+) -> dict[str, Any]:
+    """A value for every hyper-parameter that may be "auto"."""
+    encoder = choose_encoder(parameters, supervision)
+    key = _choose_key(encoder, parameters, supervision, method_recipes)
+    return {**COMMON, **RECIPES[key], **method_recipes.get(key, {}), "encoder": encoder}
+
+
+def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
+    """The values by which the head of a backbone is trained before the backbone is tuned."""
+    return {**COMMON, **RECIPES["backbone"], **method_recipes.get("backbone", {})}
+
+
+def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> "str | nn.Module":
+    """The user's encoder, or the one that suits y.
+
+    Where distances between the rows say what is relevant, a linear map keeps them best; hidden
+    layers are for labels, which the rows do not show.
+    """
+    if not is_auto(parameters.encoder):
+        return parameters.encoder
+    wants_layers = not is_auto(parameters.hidden) and len(parameters.hidden) > 0
+    by_distance = supervision_kind(supervision) == "distances"
+    return "linear" if by_distance and not wants_layers else "mlp"
+
+
+def encoder_kind(encoder: "str | nn.Module") -> str:
+    """The kind of an encoder: "linear", "mlp", "cnn" or "backbone"."""
+    if isinstance(encoder, nn.Module):
+        return "backbone"
+    return _check.choice("encoder", encoder, ENCODERS)
+
+
+def supervision_kind(supervision: Supervision) -> str:
+    """What y says: "classes", "tags", "distances", "judgements", or "levels" for all else."""
+    if supervision.classes is not None:
+        return "classes"
+    if supervision.tags is not None:
+        return "tags"
+    if isinstance(supervision.affinity, Judgements):
+        return "judgements"
+    return "distances" if isinstance(supervision.affinity, Neighbours) else "levels"
+
+
+def _choose_key(
+    encoder: "str | nn.Module",
+    parameters: TrainingParameters,
+    supervision: Supervision,
+    method_recipes: Recipes,
+) -> Key:
+    kind = encoder_kind(encoder)
+    applies = {
+        supervision_kind(supervision): True,
+        "posterior": _learns_posterior(parameters, supervision, method_recipes),
+        "tuned": bool(parameters.fine_tune),
+    }
+    special = [case for case, does in applies.items() if does and (kind, case) in RECIPES]
+    return (kind, special[-1]) if special else kind
+
+
+def _learns_posterior(
+    parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
+) -> bool:
+    """Whether classes are learned first: as the user says, else if rows are many and classes few.
+
+    Whoever gives hidden layers or a kernel wants bits that read the rows.
+    """
+    if not is_auto(parameters.posterior):
+        return bool(parameters.posterior)
+    if method_recipes.get(("mlp", "posterior"), {}).get("posterior") == 0:
+        return False  # the method does better without
+    classes = supervision.classes
+    if classes is None or parameters.kernel is not None or not is_auto(parameters.hidden):
+        return False
+    n_classes = len(set(classes.tolist()))
+    return len(classes) >= max(FEWEST_ROWS, 10 * n_classes) and n_classes <= MOST_CLASSES

@@ -1,0 +1,201 @@
+"""One training run: a module, its loss and its optimizer, taken from epoch to epoch.
+
+All randomness of an epoch comes from generators seeded by (seed, restart, epoch), so a run that is
+resumed at the start of an epoch draws what the uninterrupted one drew.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training import augmentation, parallel, schedules
+from rankbits.methods.training.averaging import WeightAverage
+from rankbits.methods.training.batches import Batch, build_sampler
+from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.divergence import DivergenceGuard
+from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.optimizers import Optimizer, build_optimizer
+
+
+class TrainingRun:
+    """The state of one restart, and the way from one epoch to the next."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: nn.Module,
+        inputs: Tensor,
+        supervision: Supervision,
+        config: TrainingConfig,
+        method_name: str = "the method",
+    ) -> None:
+        self.module, self.loss, self.inputs = module, loss, inputs
+        self.supervision, self.config = supervision, config
+        self.sample = build_sampler(config.batches, supervision, config.batch_size)
+        self.optimizer: Optimizer = build_optimizer(module, loss, config)
+        self.average = WeightAverage(module, config.ema) if config.ema else None
+        self.memory: Tensor | None = None
+        self.all_levels: Tensor | None = None  # of a batch of all rows, once computed
+        self.noise_scale = _measure_noise_scale(inputs, config)
+        self.guard = DivergenceGuard(method_name, config.learning_rate)
+        self.epoch = 0
+
+    def train_epoch(self, restart: int) -> dict[str, float]:
+        """Go through the rows once; returns the mean loss, and the last rate and slope."""
+        config = self.config
+        rng = np.random.default_rng([config.seed, restart, self.epoch + 1])
+        torch.manual_seed(int(rng.integers(1 << 62)) + parallel.rank())
+        noise = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
+        if config.gallery == "memory" and self.memory is None:
+            self.memory = encode_rows(self.module, self.inputs)
+        self.module.train()
+        self.loss.train()
+        self.supervision = self.supervision.redrawn(rng)
+        batches, losses = self.sample(rng), []
+        for number, rows in enumerate(batches):
+            progress = (self.epoch + number / len(batches)) / config.epochs
+            factor = schedules.rate_factor(config.schedule, progress, config.warm_up)
+            alpha = schedules.relaxation_slope(config.alpha, config.alpha_end, progress)
+            losses.append(self._step(rows, alpha, factor, rng, noise))
+        self.guard.require_sound_weights(self.optimizer.n_steps, self.module)
+        self.epoch += 1
+        rate = config.learning_rate * factor
+        return {"loss": float(np.mean(losses)), "learning_rate": rate, "alpha": alpha}
+
+    def _step(
+        self,
+        rows: np.ndarray,
+        alpha: float,
+        factor: float,
+        rng: np.random.Generator,
+        noise: torch.Generator,
+    ) -> float:
+        """Encode the rows of a batch, compute the loss and move the weights."""
+        logits = parallel.gather(self.module(self._read_rows(rows, rng, noise)), len(rows))
+        step = self.optimizer.n_steps + 1
+        self.guard.require_finite_outputs(step, logits)
+        loss = self.loss(logits, self._describe_batch(rows, alpha))
+        value = float(loss.detach())
+        self.guard.require_finite_loss(step, value)
+        if loss.requires_grad:
+            self._descend(loss, factor)
+        if self.memory is not None:
+            self.memory[torch.from_numpy(rows)] = logits.detach()
+        return value
+
+    def _read_rows(
+        self, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
+    ) -> Tensor:
+        """The part of the rows of a batch that this process encodes, augmented."""
+        config, part = self.config, parallel.own_share(len(rows))
+        mixture = augmentation.draw_mixture(rows, self.supervision.classes, config.mixup, rng)
+        x = augmentation.mix_rows(self.inputs, rows, mixture, part)
+        if config.flip or config.shift:
+            x = augmentation.move_images(x, config.flip, config.shift, rng)
+        if config.noise:
+            draws = torch.randn(len(rows), *x.shape[1:], generator=noise)[part].to(x.device)
+            x = augmentation.add_noise(x, self.noise_scale, config.noise, draws)
+        return x
+
+    def _descend(self, loss: Tensor, factor: float) -> None:
+        self.optimizer.clear_gradients()
+        loss.backward()  # type: ignore[no-untyped-call]
+        parallel.sum_gradients(self.module)
+        if self.config.clip:
+            parameters = [*self.module.parameters(), *self.loss.parameters()]
+            nn.utils.clip_grad_norm_(parameters, self.config.clip)
+        self.optimizer.step(factor)
+        if self.average is not None:
+            self.average.update(self.module)
+
+    def _describe_batch(self, rows: np.ndarray, alpha: float) -> Batch:
+        """What the loss knows of the rows beside their logits."""
+        items = rows if self.memory is None else np.arange(len(self.supervision))
+        device = self.inputs.device
+        classes, tags = self.supervision.classes, self.supervision.tags
+        return Batch(
+            rows=rows,
+            levels=self._look_up_levels(rows, items),
+            alpha=alpha,
+            classes=None if classes is None else torch.from_numpy(classes[rows]).to(device),
+            tags=None if tags is None else torch.from_numpy(tags[rows]).to(device),
+            gallery=None if self.memory is None else self.memory.clone(),
+            own=None if self.memory is None else torch.from_numpy(rows).to(device),
+        )
+
+    def _look_up_levels(self, rows: np.ndarray, items: np.ndarray) -> Tensor:
+        if self.all_levels is not None:
+            return self.all_levels
+        levels = torch.from_numpy(self.supervision.levels(rows, items)).to(self.inputs.device)
+        if len(rows) == len(self.supervision):  # such batches all have the same rows and order
+            self.all_levels = levels
+        return levels
+
+    @contextmanager
+    def evaluation_weights(self) -> Iterator[None]:
+        """Make the module what it would be if training ended now: averaged, evaluation mode."""
+        context = (
+            nullcontext()
+            if self.average is None
+            else self.average.applied(self.module, self.inputs, max(self.config.batch_size, 2))
+        )
+        with context:
+            self.module.eval()
+            yield
+
+    def copy_weights(self) -> dict[str, Tensor]:
+        """A copy of the module's weights and buffers."""
+        return {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the next epoch depends on."""
+        tensors = _add_prefix("module", self.module.state_dict())
+        tensors |= _add_prefix("loss", self.loss.state_dict())
+        tensors |= _add_prefix("optimizer", self.optimizer.state())
+        facts: dict[str, Any] = {"epoch": self.epoch, "n_steps": self.optimizer.n_steps}
+        if self.average is not None:
+            tensors |= _add_prefix("average", self.average.weights)
+            facts["n_averaged"] = self.average.n_steps
+        if self.memory is not None:
+            tensors["memory"] = self.memory
+        return tensors, facts
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Become what `state` described."""
+        self.module.load_state_dict(select_prefix("module", tensors))
+        self.loss.load_state_dict(select_prefix("loss", tensors))
+        self.optimizer.restore(select_prefix("optimizer", tensors), facts["n_steps"])
+        self.epoch = facts["epoch"]
+        device = self.inputs.device
+        if self.average is not None:
+            average = select_prefix("average", tensors)
+            self.average.n_steps = facts["n_averaged"]
+            self.average.weights = {name: weight.to(device) for name, weight in average.items()}
+        if "memory" in tensors:
+            self.memory = tensors["memory"].to(device)
+
+
+def select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names start with the prefix and a dot, without them."""
+    start = prefix + "."
+    return {name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)}
+
+
+def _add_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def _measure_noise_scale(inputs: Tensor, config: TrainingConfig) -> Tensor:
+    """The standard deviation of each feature or channel, or of all: the unit of noise."""
+    if not config.noise:
+        return torch.zeros(())
+    layer = Standardize(inputs.shape[-1])
+    constant = layer.learn(inputs.cpu(), config.noise_scaling)
+    layer.scale[torch.from_numpy(constant)] = 0
+    return layer.scale.to(inputs.device)

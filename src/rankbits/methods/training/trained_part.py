@@ -1,0 +1,59 @@
+"""The part of an encoder that gradients reach, and the encoder around it.
+
+A frame is an encoder whose scales, anchors, classifiers and backbone are settled. A training draws
+fresh weights for the rest, trains the part that is not settled, and puts it back into the frame:
+
+    encoder without backbone, or with one that is tuned    all of the encoder
+    frozen backbone                                        its head
+    class posterior                                        what follows the classifiers
+"""
+
+import copy
+from collections import OrderedDict
+
+from torch import Tensor, nn
+
+from rankbits.methods.training.encoders import Encoder, build_encoder
+from rankbits.methods.training.initialization import Initialization
+
+
+def build_trained_part(
+    frame: Encoder,
+    initialization: Initialization,
+    *,
+    tune_statistics: bool = False,
+    head_weights: dict[str, Tensor] | None = None,
+) -> nn.Module:
+    """The part to train, with fresh weights or those of a head that was trained before."""
+    encoder = build_fresh_encoder(frame, initialization, tune_statistics=tune_statistics)
+    if head_weights is not None:
+        encoder.head.load_state_dict(head_weights)
+    if frame.architecture.posterior:
+        parts = dict(encoder.head.named_children())
+        return nn.Sequential(OrderedDict(rescale=parts["rescale"], body=parts["body"]))
+    has_frozen_backbone = frame.backbone is not None and encoder.backbone is None
+    return encoder.head if has_frozen_backbone else encoder
+
+
+def build_fresh_encoder(
+    frame: Encoder, initialization: Initialization, *, tune_statistics: bool = False
+) -> Encoder:
+    """Fresh weights, drawn from torch's generator, around the scales and anchors of the frame."""
+    backbone = None if frame.is_frozen else copy.deepcopy(frame.backbone)
+    encoder = build_encoder(frame.architecture, backbone, keeps_statistics=not tune_statistics)
+    settled = {
+        name: buffer for name, buffer in frame.head.named_buffers() if not name.startswith("body.")
+    }
+    encoder.head.load_state_dict(settled, strict=False)
+    initialization.apply(encoder.head)
+    return encoder
+
+
+def assemble_encoder(frame: Encoder, part: nn.Module) -> Encoder:
+    """The encoder of raw rows around a trained part, in evaluation mode."""
+    if isinstance(part, Encoder):
+        return part.eval()
+    parts = {**dict(frame.head.named_children()), **dict(part.named_children())}
+    encoder = copy.copy(frame)  # shares everything with the frame but the head
+    encoder._modules = {**frame._modules, "head": nn.Sequential(OrderedDict(parts))}
+    return encoder.eval()

@@ -1,0 +1,87 @@
+"""Validation inside `fit`: rows held out of the training set, and how well they rank each other."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rankbits.errors import InputError
+from rankbits.methods.supervision import Supervision, check_contrast
+from rankbits.methods.training.encoders import encode_rows
+
+MOST_ROWS = 2048
+_STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
+
+Objective = Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Rows to train on and rows to score on, both ascending."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+    def take_training(self, inputs: Tensor) -> Tensor:
+        """The inputs of the training rows; all of them, not copied, if none is held out."""
+        return inputs[torch.from_numpy(self.train)] if len(self.held_out) else inputs
+
+    def to_json(self) -> dict[str, Any]:
+        """Sizes and a hash of the held-out rows."""
+        digest = hashlib.sha256(self.held_out.astype("<i8").tobytes()).hexdigest()
+        return {"train": len(self.train), "held_out": len(self.held_out), "sha256": digest}
+
+
+def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit:
+    """Hold out a random share of the rows; the rest must still say what is relevant."""
+    n = len(supervision)
+    n_held_out = round(fraction * n)
+    if fraction > 0 and not 2 <= n_held_out <= n - 2:
+        raise InputError(
+            f"validation_fraction must leave two rows on either side, got {fraction} of {n} rows"
+        )
+    order = np.random.default_rng([seed, _STREAM]).permutation(n)
+    split = RowSplit(np.sort(order[n_held_out:]), np.sort(order[:n_held_out]))
+    if n_held_out:
+        check_contrast(supervision.take(split.train))
+    return split
+
+
+class HardScore:
+    """The objective itself at ±1 codes of the held-out rows, at most 2,048 of them.
+
+    They rank each other or, where half of them have nothing relevant among them, all rows.
+    """
+
+    def __init__(
+        self, inputs: Tensor, supervision: Supervision, rows: np.ndarray, objective: Objective
+    ) -> None:
+        self.inputs, self.objective = inputs, objective
+        self.queries = torch.from_numpy(rows[:: -(-len(rows) // MOST_ROWS)])
+        queries = self.queries.numpy()
+        levels = supervision.levels(queries, queries)
+        np.fill_diagonal(levels, 0)
+        self.is_square = bool((levels > 0).any(axis=1).mean() >= 0.5)
+        if not self.is_square:
+            levels = supervision.levels(queries, np.arange(len(supervision)))
+        self.levels = torch.from_numpy(levels).to(inputs.device)
+
+    def __call__(self, module: nn.Module) -> float:
+        """Mean over the queries that have a positive."""
+        if self.is_square:
+            values = self.objective(_codes(module, self.inputs[self.queries]), self.levels)
+        else:
+            codes = _codes(module, self.inputs)
+            own = self.queries.to(codes.device)
+            values = self.objective(codes[own], self.levels, gallery=codes, own=own)
+        known = values[~values.isnan()]
+        return float(known.mean()) if len(known) else 0.0
+
+
+def _codes(module: nn.Module, inputs: Tensor) -> Tensor:
+    logits = encode_rows(module, inputs)
+    return torch.where(logits > 0, 1.0, -1.0)
