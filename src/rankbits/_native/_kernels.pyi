@@ -88,7 +88,6 @@ def scan(
     is_complete: bool,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
-
 def scan_real(
     planes: np.ndarray,
     n: int,
