@@ -9,6 +9,7 @@
 #include "ivf.hpp"
 #include "mih.hpp"
 #include "near.hpp"
+#include "real.hpp"
 #include "scan.hpp"
 
 namespace {
@@ -195,6 +196,21 @@ void define_search(nb::module_& m) {
           },
           nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("queries"), nb::arg("k"), nb::arg("radius"),
           nb::arg("is_complete"), nb::arg("n_threads") = 1);
+
+    m.def("scan_real",
+          [](PlaneArray array, size_t n, size_t n_bits, Mask allowed, In<double, nb::ndim<2>> weights, Out<float, nb::ndim<2>> scores,
+             Out<int64_t, nb::ndim<2>> rows, Out<int64_t, nb::ndim<1>> counts, size_t n_threads) {
+              const Planes planes = planes_of(array, n, n_bits, allowed);
+              const size_t n_queries = weights.shape(0);
+              if (weights.shape(1) != n_bits) refuse("weights must have " + text(n_bits) + " numbers for each query, got " + text(weights.shape(1)));
+              if (scores.shape(0) != n_queries || rows.shape(0) != n_queries || counts.size() != n_queries || scores.shape(1) != rows.shape(1)) {
+                  refuse("scores, rows and counts must have a row for each of " + text(n_queries) + " queries");
+              }
+              const RealResults results{scores.shape(1), scores.data(), rows.data(), counts.data()};
+              run(n_threads, [&](Workers& workers) { return scan_real(planes, weights.data(), n_queries, results, workers); });
+          },
+          nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("weights"), nb::arg("scores").noconvert(),
+          nb::arg("rows").noconvert(), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
 
     nb::class_<MihArrays>(m, "Mih")
         .def("__init__",

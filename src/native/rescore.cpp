@@ -22,20 +22,22 @@ size_t bytes_of(Number number) {
     return BYTES[static_cast<size_t>(number)];
 }
 
-// What each value of each byte adds; bits behind the last one add nothing. The highest bit of a byte is its first.
+// What each value of each byte adds; bits behind the last one add nothing. The highest bit of a byte is its first. The sums of a byte's two
+// halves are added, so that who has the sums of halves only (real.cpp) gets the same score.
 void make_tables(const BytePairs& pairs, size_t q, double* tables) {
     for (size_t byte = 0; byte < pairs.width; ++byte) {
-        double* table = tables + byte * VALUES;
-        table[0] = 0.0;
+        double halves[2][16] = {};
         for (size_t bit = 0; bit < 8; ++bit) {
-            const size_t place = 8 * byte + 7 - bit, half = size_t{1} << bit;
+            const size_t place = 8 * byte + 7 - bit, n = size_t{1} << bit % 4;
             const double one = place < pairs.n_bits ? pairs.if_set[q * pairs.n_bits + place] : 0.0;
             const double zero = place < pairs.n_bits ? pairs.if_clear[q * pairs.n_bits + place] : 0.0;
-            for (size_t value = 0; value < half; ++value) {
-                table[half + value] = table[value] + one;
-                table[value] += zero;
+            double* sums = halves[bit / 4];
+            for (size_t value = 0; value < n; ++value) {
+                sums[n + value] = sums[value] + one;
+                sums[value] += zero;
             }
         }
+        for (size_t value = 0; value < VALUES; ++value) tables[byte * VALUES + value] = halves[0][value & 15] + halves[1][value >> 4];
     }
 }
 

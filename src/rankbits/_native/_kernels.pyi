@@ -88,6 +88,17 @@ def scan(
     is_complete: bool,
     n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def scan_real(
+    planes: np.ndarray,
+    n: int,
+    n_bits: int,
+    allowed: np.ndarray,
+    weights: np.ndarray,
+    scores: np.ndarray,
+    rows: np.ndarray,
+    counts: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
 
 class Mih:
     def __init__(

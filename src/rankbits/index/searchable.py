@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rankbits import _check
+from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
-from rankbits.index import inputs
+from rankbits.index import inputs, real_queries
 from rankbits.index.engines.searcher import Searcher
 from rankbits.index.rescoring.base import Candidates, Rescore, pool_size, rescored
 from rankbits.index.results import Ragged, table
@@ -171,6 +171,37 @@ class Searchable(ABC):
             candidates = Candidates(queries, answer, state.codes, request.n_threads)
             return rescored(candidates, rescore, k)
         return answer if is_complete else table(answer, k)
+
+    def search_real(
+        self, weights: Any, k: int, *, allowed: Any = None, n_threads: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k items with the largest inner product of a query's weights and their codes.
+
+        Codes count as -1 and +1. The result is exact for every kind of index.
+
+        Parameters
+        ----------
+        weights : array of shape (queries, n_bits)
+            Real-valued queries, such as `hasher.project(X)`: how much each bit matters, and its
+            sign.
+        k : int, 1 or more
+            More than there are items is as many as there are.
+        allowed : ids, or a mask with an entry for each of `ids`, default=None
+            The items that may be returned; None for all.
+        n_threads : int or None, default=None
+            Threads of this search; None for those of the index.
+
+        Returns
+        -------
+        scores, ids : float32 and int64 arrays (queries, k)
+            Largest score first, equal ones in order of id. Where fewer than k items may be
+            returned, places are filled with minus infinity and -1.
+        """
+        state = self._current()
+        numbers = real_queries.weights_of(weights, state.n_bits)
+        k = min(inputs.how_many(k), len(state))
+        threads = _native.threads(self.n_threads if n_threads is None else n_threads)
+        return real_queries.search(state, numbers, k, threads, allowed)
 
     def within(
         self,

@@ -1,0 +1,35 @@
+// Search by real-valued queries: the k items with the largest inner product of a query's weights and a code taken as -1 and +1.
+//
+// A query turns every half byte into a table of 16 sums of weights. Rounded to bytes, with a known bound on the error, they are added up
+// by byte shuffles as distances are; only items whose sum comes near enough to the k-th best so far are scored in double precision. So the
+// result is exact, and its scores are those of re-ranking (rescore.hpp) to the last bit.
+#pragma once
+#include "scan.hpp"
+
+namespace rankbits {
+
+constexpr int MAX_ENTRY = 63;        // of a table: four of them can be added in a byte
+constexpr int MAX_SUM = INT16_MAX;   // of an item
+
+// Loops over planes of one instruction set. Tables have 16 bytes for each half byte of a code, the lower half of a byte first. Positions
+// of items whose sum is at least limit, which is from 0 to MAX_SUM, come in item order; out has room for all items.
+struct RealKernels {
+    size_t (*at_least)(const uint8_t* split, size_t n_groups, size_t width, const uint8_t* tables, int limit, uint16_t* out);
+    // The same from planes as they are: for a pass over memory that no other query shares.
+    size_t (*at_least_alone)(const uint8_t* planes, size_t n_groups, size_t width, const uint8_t* tables, int limit, uint16_t* out);
+};
+
+const RealKernels& portable_real_kernels();
+const RealKernels* avx2_real_kernels();  // null where the compiler or the CPU has no AVX2
+
+struct RealResults {
+    size_t k;          // places of each query
+    float* scores;     // (queries, k), largest first, equal ones in order of row
+    int64_t* rows;     // (queries, k)
+    int64_t* counts;   // places that are filled
+};
+
+// Weights are n_bits finite numbers for each query, whose absolute values have a finite sum. False if stopped.
+bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const RealResults& results, Workers& workers);
+
+}  // namespace rankbits

@@ -1,0 +1,83 @@
+"""Real-valued queries: what scoring every item gives, whatever parts, filters and threads."""
+
+import numpy as np
+import pytest
+
+from rankbits import BinaryCodes
+from rankbits.errors import InputError
+from rankbits.index import Collection, HammingIndex, asymmetric
+
+
+def brute_force(bits, ids, weights, k):
+    """Scores in double, rounded to float32, ordered by (-score, id)."""
+    scores = (weights @ np.where(bits, 1.0, -1.0).T).astype(np.float32)
+    order = np.lexsort((np.broadcast_to(ids, scores.shape), -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, axis=1), ids[order]
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 12, 33, 64, 100, 128, 520])
+@pytest.mark.parametrize("n", [1, 63, 65, 1000, 9000])
+def test_every_item_is_scored_exactly(dispatch, rng, n_bits, n):
+    bits = rng.integers(0, 2, (n, n_bits))
+    weights = rng.standard_normal((5, n_bits))
+    weights[1], weights[2] = np.round(weights[1]), 0.0  # many ties, and nothing but ties
+    index = HammingIndex(n_bits, "scan")
+    index.add(BinaryCodes.from_bits(bits))
+    for k, n_threads in ((1, 1), (10, 2), (n, 1)):
+        scores, ids = index.search_real(weights, k, n_threads=n_threads)
+        codes = BinaryCodes.from_logits(weights)
+        expected, expected_ids = index.search(codes, min(k, n), rescore=asymmetric(weights), pool=n)
+        np.testing.assert_array_equal(scores, -expected)
+        np.testing.assert_array_equal(ids, expected_ids)
+
+
+def test_whole_weights_agree_with_a_matrix_product(rng):
+    """Sums of whole numbers have no rounding, so that ties and order must agree to the last."""
+    bits, weights = rng.integers(0, 2, (3000, 40)), rng.integers(-3, 4, (6, 40)).astype(float)
+    index = HammingIndex(40)
+    index.add(BinaryCodes.from_bits(bits))
+    expected, expected_ids = brute_force(bits.astype(bool), np.arange(3000), weights, 25)
+    scores, ids = index.search_real(weights, 25)
+    np.testing.assert_array_equal(scores, expected)
+    np.testing.assert_array_equal(ids, expected_ids)
+
+
+def test_parts_removals_and_filters_make_no_difference(rng, tmp_path):
+    bits, weights = rng.integers(0, 2, (500, 24)), rng.integers(-2, 3, (4, 24)).astype(float)
+    ids = rng.permutation(10_000)[:500]
+    with Collection.create(tmp_path / "items", 24) as collection:
+        for rows in np.array_split(np.arange(500), 7):
+            collection.add(BinaryCodes.from_bits(bits[rows]), ids[rows])
+        collection.remove(ids[:50])
+        allowed = ids[100:300]
+        for selection, left in ((None, slice(50, 500)), (allowed, slice(100, 300))):
+            order = np.argsort(ids[left])
+            expected = brute_force(bits[left][order].astype(bool), ids[left][order], weights, 30)
+            scores, found_ids = collection.search_real(weights, 30, allowed=selection)
+            np.testing.assert_array_equal(scores, expected[0])
+            np.testing.assert_array_equal(found_ids, expected[1])
+
+
+def test_places_left_over_are_filled(rng):
+    index = HammingIndex(8)
+    index.add(BinaryCodes.from_bits(rng.integers(0, 2, (5, 8))))
+    scores, ids = index.search_real(np.ones((1, 8)), 4, allowed=[3])
+    assert ids.tolist() == [[3, -1, -1, -1]]
+    assert np.isneginf(scores[0, 1:]).all()
+    assert HammingIndex(8).search_real(np.ones((2, 8)), 3)[1].shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones((2, 7)), r"weights must be real numbers of shape \(queries, 8\)"),
+        (np.full((1, 8), np.nan), "weights must be finite"),
+        (np.full((1, 8), 1e38), "weights must add up to a number that float32 holds"),
+        (np.array([["a"] * 8]), "weights must be real numbers"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights, message):
+    index = HammingIndex(8)
+    index.add(BinaryCodes.from_bits(np.eye(8)))
+    with pytest.raises(InputError, match=message):
+        index.search_real(weights, 1)
