@@ -81,3 +81,23 @@ def test_weights_that_cannot_be_are_refused(weights, message):
     index.add(BinaryCodes.from_bits(np.eye(8)))
     with pytest.raises(InputError, match=message):
         index.search_real(weights, 1)
+
+
+def test_ties_between_parts_go_by_id(rng):
+    bits, weights = rng.integers(0, 2, (1000, 6)), rng.integers(-1, 2, (4, 6)).astype(float)
+    ids = rng.permutation(1000)
+    index = HammingIndex(6)
+    for rows in (slice(0, 900), slice(900, 990), slice(990, 1000)):  # too unlike to be merged
+        index.add(BinaryCodes.from_bits(bits[rows]), ids[rows])
+    assert len(index._current().parts) > 1
+    order = np.argsort(ids)
+    expected = brute_force(bits[order].astype(bool), ids[order], weights, 200)
+    scores, answer_ids = index.search_real(weights, 200)
+    np.testing.assert_array_equal(scores, expected[0])
+    np.testing.assert_array_equal(answer_ids, expected[1])
+
+
+def test_places_left_over_are_filled_whatever_the_ids():
+    index = HammingIndex(8)
+    index.add(BinaryCodes.from_bits(np.eye(8)), np.arange(8) * 5 + 2)
+    assert index.search_real(np.ones((1, 8)), 4, allowed=[17])[1].tolist() == [[17, -1, -1, -1]]
