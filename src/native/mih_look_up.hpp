@@ -59,57 +59,56 @@ private:
         return true;
     }
 
-    static constexpr size_t BATCH = 16, LINES_ASKED = 6;  // buckets, and lines of each, on their way from memory
+    // Buckets whose starts are on their way from memory, then as many whose first lines are; and how many lines of each.
+    static constexpr size_t AHEAD = 8, RING = 2 * AHEAD, LINES_ASKED = 6;
     static constexpr size_t WAITING = 256;
     static constexpr uint64_t COST_A_LOOK = 1 << 15;  // between two looks at whether to go on
 
     // All buckets of a table at one radius; false if given up.
     bool visit_all(size_t j, size_t radius) {
         const MihTable& table = all_.tables[j];
-        uint64_t left = 1;  // buckets
-        for (size_t i = 0; i < radius; ++i) left = left * (table.n_bits - i) / (i + 1);
-        if (cost_ + left * (PROBE_COST + (all_.n >> table.n_bits)) > budget_) return false;
+        uint64_t n_buckets = 1;
+        for (size_t i = 0; i < radius; ++i) n_buckets = n_buckets * (table.n_bits - i) / (i + 1);
+        if (cost_ + n_buckets * (PROBE_COST + (all_.n >> table.n_bits)) > budget_) return false;
         number_ = j;
         radius_ = radius;
         if (all_.has_copies) copy_ = &table.copy;
+        const bool is_run = !table.copy.codes.empty();
         const uint32_t centre = table.bucket_of(substring<W>(query_, table.begin, table.n_bits));
-        for (uint32_t mask = (uint32_t{1} << radius) - 1; left > 0;) {
-            const size_t n = std::min<uint64_t>(left, BATCH);
-            for (size_t i = 0; i < n; ++i, mask = next_mask(mask)) {
-                masks_[i] = mask;
+        uint32_t mask = (uint32_t{1} << radius) - 1;
+        for (uint64_t i = 0; i < n_buckets + 2 * AHEAD; ++i) {
+            if (i >= 2 * AHEAD && !visit(table, is_run, buckets_[i % RING], masks_[i % RING])) return false;
+            if (i < n_buckets) {
+                masks_[i % RING] = mask;
                 __builtin_prefetch(table.starts.address(centre ^ mask));
+                mask = next_mask(mask);
             }
-            if (!visit(table, centre, n)) return false;
-            left -= n;
+            if (i >= AHEAD && i < n_buckets + AHEAD) {
+                Bucket& bucket = buckets_[(i - AHEAD) % RING];
+                bucket = table.starts[centre ^ masks_[(i - AHEAD) % RING]];
+                ask_for(table, is_run, bucket);
+            }
         }
         compare_waiting();
         return true;
     }
 
-    bool visit(const MihTable& table, uint32_t centre, size_t n) {
-        const bool is_run = !table.copy.codes.empty();
-        Bucket buckets[BATCH];
-        for (size_t i = 0; i < n; ++i) {
-            buckets[i] = table.starts[centre ^ masks_[i]];
-            ask_for(table, is_run, buckets[i]);
+    bool visit(const MihTable& table, bool is_run, const Bucket& bucket, uint32_t mask) {
+        cost_ += PROBE_COST + (bucket.end - bucket.begin);
+        if (cost_ > budget_) return false;
+        if (is_run) {
+            compare_run(bucket, mask);
+        } else {
+            for (size_t at = bucket.begin; at < bucket.end; ++at) add({table.places[at], mask});
         }
-        for (size_t i = 0; i < n; ++i) {
-            cost_ += PROBE_COST + (buckets[i].end - buckets[i].begin);
-            if (cost_ > budget_) return false;
-            if (is_run) {
-                compare_run(buckets[i], masks_[i]);
-            } else {
-                for (size_t at = buckets[i].begin; at < buckets[i].end; ++at) add({table.places[at], masks_[i]});
-            }
-            if (cost_ < next_look_) continue;
-            next_look_ = cost_ + COST_A_LOOK;
-            if (is_stopped_()) return false;
-        }
-        return true;
+        if (cost_ < next_look_) return true;
+        next_look_ = cost_ + COST_A_LOOK;
+        return !is_stopped_();
     }
 
     // The first lines of a bucket; of a long one, the processor itself notices that the others will be needed.
-    void ask_for(const MihTable& table, bool is_run, const Bucket& bucket) const {
+    // Inlined by force: GCC takes a function that does nothing but this for one without effect, and leaves its calls out.
+    [[gnu::always_inline]] void ask_for(const MihTable& table, bool is_run, const Bucket& bucket) const {
         const uint8_t* first = is_run ? copy_->address(bucket.begin) + copy_->left_out : table.places.address(bucket.begin);
         const uint8_t* end = is_run ? copy_->address(bucket.end) + copy_->left_out : table.places.address(bucket.end) + 1;
         end = std::min(end, first + LINES_ASKED * 64);
@@ -203,7 +202,8 @@ private:
     const uint64_t first_mask_, last_mask_;  // the bits of the first and the last word that are part of what the copy has
     uint64_t next_look_ = COST_A_LOOK;
     size_t number_ = 0, radius_ = 0, n_waiting_ = 0;
-    uint32_t masks_[BATCH];
+    uint32_t masks_[RING];
+    Bucket buckets_[RING];
     Candidate waiting_[WAITING];
 };
 
