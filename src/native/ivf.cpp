@@ -1,5 +1,4 @@
-// Some queries at a time choose their lists, then go through them one after the other: while one goes through a list, the next list, or the
-// first one of the next query, is on its way from memory.
+// Some queries at a time choose their lists, while the centres are in the cache, then go through them one after the other.
 #include "ivf.hpp"
 
 #include <atomic>
@@ -7,15 +6,7 @@
 namespace rankbits {
 namespace {
 
-constexpr size_t ASKED = 8192;  // bytes of a list: more would push out what is needed now
-constexpr size_t CHUNK = 16;    // queries
-
-void ask_for(const Lists& lists, size_t list) {
-    const size_t bytes = lists.items.width * GROUP;
-    const uint8_t* first = lists.items.data + static_cast<size_t>(lists.starts[list]) * bytes;
-    const size_t size = static_cast<size_t>(lists.starts[list + 1] - lists.starts[list]) * bytes;
-    for (size_t at = 0; at < std::min(size, ASKED); at += 64) __builtin_prefetch(first + at, 0, 2);
-}
+constexpr size_t CHUNK = 16;  // queries
 
 // Lists of some queries, and what the search through them needs.
 class Probes {
@@ -40,19 +31,12 @@ public:
         nearest_.write(distances_.data(), chosen_[i].data());
     }
 
-    void ask_for_first(size_t i) const {
-        if (!chosen_[i].empty()) ask_for(lists_, chosen_[i][0]);
-    }
-
     // What query number i finds in its lists.
     Nearest& search(size_t i) {
         const std::vector<uint32_t>& chosen = chosen_[i];
         const size_t n_bits = lists_.items.n_bits;
         nearest_.begin(wanted_, static_cast<int>(n_bits), n_bits, Rows::any);
-        for (size_t j = 0; j < chosen.size(); ++j) {
-            if (j + 1 < chosen.size()) ask_for(lists_, chosen[j + 1]);
-            search_list(queries_[i], chosen[j]);
-        }
+        for (const uint32_t list : chosen) search_list(queries_[i], list);
         if (!allowed_) nearest_.rename([&](uint32_t place) { return lists_.rows[place]; });
         return nearest_;
     }
@@ -106,11 +90,7 @@ bool search_lists(const Lists& lists, const uint8_t* queries, const uint64_t* al
             if (workers.stopped(w)) return;
             const size_t n = std::min(chunk, n_queries - first);
             for (size_t i = 0; i < n; ++i) probes.choose(i, queries + (first + i) * lists.items.width);
-            probes.ask_for_first(0);
-            for (size_t i = 0; i < n; ++i) {
-                if (i + 1 < n) probes.ask_for_first(i + 1);
-                results.put(first + i, probes.search(i));
-            }
+            for (size_t i = 0; i < n; ++i) results.put(first + i, probes.search(i));
         }
     });
 }
