@@ -22,8 +22,8 @@ def fit(
         str,
         typer.Argument(
             metavar="X",
-            help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures whose "
-            "sub-folders are classes.",
+            help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures; its "
+            "sub-folders, if any, are classes.",
         ),
     ],
     method: Annotated[str, typer.Option("--method", help="talr-ap, talr-ndcg, itq, lsh, ...")],
@@ -205,8 +205,8 @@ def _neighbors(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
     """Levels by distance: the nearest shares of the pairs of X."""
     if x.ndim != 2:
         raise InputError(
-            "--neighbours needs feature vectors, X holds pictures; put them into a sub-folder for "
-            "each class, or give --labels"
+            "--neighbours needs feature vectors, X holds pictures; leave --neighbours out and give "
+            "--encoder backbone, whose features are compared, or give --labels"
         )
     try:
         cuts = affinity.distance_quantiles(x, [float(share) for share in shares])

@@ -73,7 +73,8 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             The training rows.
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
-            pairs as levels 1, 2, 5 and 10.
+            pairs as levels 1, 2, 5 and 10; images are compared by the features that the backbone
+            makes of them before it is trained.
         """
         started = time.perf_counter()
         rows = self._training_rows(X, y)
