@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rankbits.methods.shallow.kernels import median_gamma
 from rankbits.methods.training import parallel
 
 _BLOCK_CELLS = 1 << 22
-_SAMPLE = 1024
 _FLOOR = -8.0  # smallest log-probability: below it, differences mean nothing
 _CLASSIFIER_DROPOUT = 0.3
 
@@ -54,7 +54,7 @@ class Standardize(nn.Module):
 
 
 class RbfFeatures(nn.Module):
-    """Kernel features exp(-|x - a|² / 2w²) of the anchors a; w is the median distance to them."""
+    """Kernel features exp(-|x - a|² / 2w²) of the anchors a; 1 / 2w² is the gamma of kernels.py."""
 
     anchors: Tensor
     width: Tensor
@@ -68,9 +68,8 @@ class RbfFeatures(nn.Module):
         """Draw anchors among the rows without repeats, and measure the width on a sample."""
         chosen = rng.choice(len(rows), len(self.anchors), replace=False)
         self.anchors.copy_(rows[torch.from_numpy(chosen)])
-        sample = rng.choice(len(rows), min(len(rows), _SAMPLE), replace=False)
-        distances = torch.cdist(rows[torch.from_numpy(sample)], self.anchors.cpu())
-        self.width.copy_(distances[distances > 0].median())
+        gamma = median_gamma(rows.numpy(), self.anchors.cpu().numpy(), rng)
+        self.width.fill_(1 / math.sqrt(2 * gamma))
 
     def forward(self, x: Tensor) -> Tensor:
         squares = (x**2).sum(1, keepdim=True) + (self.anchors**2).sum(1) - 2 * x @ self.anchors.T
