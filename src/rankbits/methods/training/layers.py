@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rankbits.methods.shallow.kernels import median_gamma
 from rankbits.methods.training import parallel
 
 _BLOCK_CELLS = 1 << 22
@@ -66,6 +65,8 @@ class RbfFeatures(nn.Module):
 
     def learn(self, rows: Tensor, rng: np.random.Generator) -> None:
         """Draw anchors among the rows without repeats, and measure the width on a sample."""
+        from rankbits.methods.shallow.kernels import median_gamma  # only fitting needs SciPy's part
+
         chosen = rng.choice(len(rows), len(self.anchors), replace=False)
         self.anchors.copy_(rows[torch.from_numpy(chosen)])
         gamma = median_gamma(rows.numpy(), self.anchors.cpu().numpy(), rng)
