@@ -107,10 +107,10 @@ def fastest_row(n: int, name: str, line: list[Point], peer: Peer | None) -> list
     ]
 
 
-def show_at_equal_recall(run: Run, ours: list[Point], theirs: list[Point]) -> None:
+def show_at_equal_recall(run: Run, ours: list[Point], faiss: list[Point]) -> None:
     """For every setting of faiss IVF, our fastest that returns at least as much."""
     rows = []
-    for point in theirs:
+    for point in faiss:
         good = [candidate for candidate in ours if candidate.recall >= point.recall]
         if not good:
             continue

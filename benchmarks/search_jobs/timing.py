@@ -62,8 +62,8 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     sys.stdout.flush()
 
 
-def ratio(theirs: Timing | None, ours: Timing) -> str:
-    return f"{theirs.best / ours.best:.2f}×" if theirs else "–"
+def ratio(other: Timing | None, ours: Timing) -> str:
+    return f"{other.best / ours.best:.2f}×" if other else "–"
 
 
 def rate(timing: Timing | None, n: int) -> str:

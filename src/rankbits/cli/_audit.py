@@ -94,7 +94,7 @@ def audit(
         _require_page(html)
         run = load_run(files)
         with progress_bar("ranking") as progress:
-            result = audit_codes(run.queries, *run.whole(), **settings, progress=progress)
+            result = audit_codes(run.queries, *run.join_shards(), **settings, progress=progress)
         _write_page(result, html)
     _print(result, output)
 

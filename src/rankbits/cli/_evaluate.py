@@ -111,7 +111,7 @@ def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
     metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
         if any(metric.needs_codes for metric in metrics):
-            database, affinity = run.whole()
+            database, affinity = run.join_shards()
             return evaluate_codes(
                 run.queries,
                 database,

@@ -32,7 +32,7 @@ class Run:
         """Items in all shards."""
         return sum(len(codes) for codes, _ in self.shards)
 
-    def whole(self) -> tuple[BinaryCodes, Affinity]:
+    def join_shards(self) -> tuple[BinaryCodes, Affinity]:
         """The database in one piece, for results that do not add over shards."""
         if len(self.shards) == 1:
             return self.shards[0]
