@@ -47,10 +47,10 @@ class Collection:
 def load(path: Path) -> Collection:
     """Read the texts and turn them into features."""
     with np.load(path, allow_pickle=False) as stored:
-        texts, asked, qrels = stored["text"], stored["query"], stored["qrels"].astype(np.int64)
+        texts, questions, qrels = stored["text"], stored["query"], stored["qrels"].astype(np.int64)
     words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
     svd = TruncatedSVD(N_FEATURES, random_state=0).fit(words.transform(texts))
-    documents, queries = (normalize(svd.transform(words.transform(x))) for x in (texts, asked))
+    documents, queries = (normalize(svd.transform(words.transform(x))) for x in (texts, questions))
     graded = qrels[(qrels[:, 2] >= 1) & (qrels[:, 2] <= 4)]
     levels = np.zeros((len(queries), len(documents)), np.int64)
     levels[graded[:, 0] - 1, graded[:, 1] - 1] = 5 - graded[:, 2]
@@ -67,21 +67,21 @@ def judged_rows(levels: np.ndarray) -> affinity.Affinity:
 
 
 def score(
-    found: Collection, method: str, n_bits: int, seed: int, params: dict[str, Any]
+    collection: Collection, method: str, n_bits: int, seed: int, params: dict[str, Any]
 ) -> tuple[float, float]:
     """NDCG_T of the held-out queries, and the seconds of the fit."""
-    order = np.random.default_rng(seed).permutation(len(found.queries))
+    order = np.random.default_rng(seed).permutation(len(collection.queries))
     n_test = round(TEST_SHARE * len(order))
     test, train = order[:n_test], order[n_test:]
-    relation = affinity.levels(found.levels[test])
-    rows = np.concatenate([found.documents, found.queries[train]]).astype(np.float32)
+    relation = affinity.levels(collection.levels[test])
+    rows = np.concatenate([collection.documents, collection.queries[train]]).astype(np.float32)
     hasher = methods.get(method, n_bits=n_bits, **(params if method in LEARNED else {}))
     if "random_state" in hasher.get_params():
         hasher.set_params(random_state=seed)
     started = time.perf_counter()
-    hasher.fit(rows, judged_rows(found.levels[train]) if method in LEARNED else None)
+    hasher.fit(rows, judged_rows(collection.levels[train]) if method in LEARNED else None)
     seconds = time.perf_counter() - started
-    codes = hasher.encode(found.queries[test]), hasher.encode(found.documents)
+    codes = hasher.encode(collection.queries[test]), hasher.encode(collection.documents)
     return evaluate(*codes, relation, ["nDCG"]).mean["nDCG"], seconds
 
 
@@ -94,11 +94,13 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=[*YARDSTICKS, *LEARNED])
     parser.add_argument("--params", type=json.loads, default={}, help="JSON, of talr-ndcg")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    found, table = load(asked.data), []
-    for n_bits in asked.bits:
-        for method in asked.methods:
-            runs = [score(found, method, n_bits, s, asked.params) for s in range(asked.seeds)]
+    options = parser.parse_args()
+    collection, table = load(options.data), []
+    for n_bits in options.bits:
+        for method in options.methods:
+            runs = [
+                score(collection, method, n_bits, s, options.params) for s in range(options.seeds)
+            ]
             values, seconds = zip(*runs, strict=True)
             row = {"bits": n_bits, "method": method, "ndcg": values, "seconds": seconds}
             table.append(row)
@@ -107,8 +109,8 @@ def main() -> None:
                 f"{np.mean(seconds):6.1f} s",
                 flush=True,
             )
-    if asked.json:
-        asked.json.write_text(json.dumps(table, indent=2) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(table, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,10 +33,10 @@ Scores = dict[str, float]
 
 
 def digits() -> datasets.Labelled:
-    found = datasets.digits()
-    x = np.concatenate([found.database_x, found.query_x])
-    y = np.concatenate([found.database_y, found.query_y])
-    return datasets.Labelled(x, y, np.arange(len(y)) >= len(found.database_y))
+    data = datasets.digits()
+    x = np.concatenate([data.database_x, data.query_x])
+    y = np.concatenate([data.database_y, data.query_y])
+    return datasets.Labelled(x, y, np.arange(len(y)) >= len(data.database_y))
 
 
 def data_of(chosen: Protocol, folder: str | None) -> datasets.Labelled:
@@ -56,16 +56,16 @@ def measured(hasher: object, task: object) -> tuple[Scores, BinaryCodes]:
 
 
 def cell(values: list[float]) -> str:
-    digits_kept = 4 if max(values) < 1 else 2 if max(values) < 100 else 0
-    spread = f" ± {np.std(values, ddof=1):.{digits_kept}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits_kept}f}{spread}"
+    n_decimals = 4 if max(values) < 1 else 2 if max(values) < 100 else 0
+    spread = f" ± {np.std(values, ddof=1):.{n_decimals}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{n_decimals}f}{spread}"
 
 
 def published(chosen: Protocol, method: str, bits: int) -> str:
     name = {"dsh": "DSH", "dsh-dispersed": "dispersed DSH"}.get(method)
-    tables = {found.metric: found.values.get(name, {}) for found in chosen.published}
-    found = [tables.get(metric, {}).get(bits) for metric in ("AP", "LGAP@r2")]
-    return " / ".join("" if value is None else f"{value:.4f}" for value in found).strip(" /")
+    tables = {result.metric: result.values.get(name, {}) for result in chosen.published}
+    scores = [tables.get(metric, {}).get(bits) for metric in ("AP", "LGAP@r2")]
+    return " / ".join("" if value is None else f"{value:.4f}" for value in scores).strip(" /")
 
 
 def variants(chosen: Protocol) -> Iterator[tuple[str, str, dict]]:
@@ -90,7 +90,7 @@ def table(names: list[str], folder: str | None, n_seeds: int, out: Path) -> None
 
 
 def rows(chosen: Protocol, task: object, bits: int, n_seeds: int, out: Path, data: str) -> None:
-    kept = {}
+    first_codes = {}
     for label, method, params in variants(chosen):
         results = []
         for seed in range(n_seeds):
@@ -98,11 +98,11 @@ def rows(chosen: Protocol, task: object, bits: int, n_seeds: int, out: Path, dat
             hasher = methods.get(method, n_bits=bits, random_state=seed, **params, **threads)
             scores, codes = measured(hasher.fit(task.training_x, task.training_y), task)
             results.append(scores)
-            kept.setdefault(label, codes)
+            first_codes.setdefault(label, codes)
         cells = " | ".join(cell([scores[column] for scores in results]) for column in COLUMNS)
-        told = published(chosen, label, bits) if data != "digits" else ""
-        print(f"| {data} | {bits} | {label} | {cells} | {told} |", flush=True)
-    shown = {label: kept[label] for label in ("dsh", "dsh-dispersed")}
+        result = published(chosen, label, bits) if data != "digits" else ""
+        print(f"| {data} | {bits} | {label} | {cells} | {result} |", flush=True)
+    shown = {label: first_codes[label] for label in ("dsh", "dsh-dispersed")}
     (out / f"code_use_{data}_{bits}.svg").write_text(report.code_use_plot(shown))
 
 

@@ -147,14 +147,14 @@ def rankbits_ways(data: Data, is_multi: bool) -> list[Contender]:
     else:
         relevance = affinity.classes(data.query_y.argmax(1), data.database_y.argmax(1))
 
-    def whole() -> object:
+    def evaluate() -> object:
         return rankbits.evaluate(queries, database, relevance, ["AP"], n_threads=1)
 
     def count(n_threads: int) -> Callable[[], object]:
         return lambda: rankbits.count_ties(queries, database, relevance, n_threads=n_threads)
 
     return [
-        Contender("rankbits", whole, pairs),
+        Contender("rankbits", evaluate, pairs),
         Contender("count", count(1), pairs),
         Contender("count, 2 threads", count(2), pairs),
     ]
@@ -254,10 +254,10 @@ def main() -> None:
                 rows.append(run_case(n, n_bits, n_labels, kind, options.rounds))
                 show_case(rows[-1])
     times = {n: metrics_milliseconds(n, options.rounds) for n in options.sizes}
-    for n, found in times.items():
+    for n, milliseconds in times.items():
         print(
             f"metrics of 1,000 queries × 64 bits, {n:,} items: "
-            + ", ".join(f"{name} {ms:.2f} ms" for name, ms in found.items())
+            + ", ".join(f"{name} {ms:.2f} ms" for name, ms in milliseconds.items())
         )
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -20,9 +20,9 @@ from rankbits import datasets, methods, objectives
 
 
 def digits(seed: int) -> dict[str, np.ndarray]:
-    found = datasets.digits()
-    x = np.concatenate([found.query_x, found.database_x])
-    y = np.concatenate([found.query_y, found.database_y])
+    data = datasets.digits()
+    x = np.concatenate([data.query_x, data.database_x])
+    y = np.concatenate([data.query_y, data.database_y])
     order = np.random.default_rng(seed).permutation(len(y))
     queries, database = order[:300], order[300:]
     return {"x": x, "y": y, "queries": queries, "database": database, "train": database[:500]}

@@ -61,13 +61,13 @@ def search(folder: Path, n_threads: int) -> dict[str, float]:
     with Collection.open(folder) as collection:
         index = collection.index(kind="scan")
         report["open and verify, s"] = time.perf_counter() - began
-        for name, asked in (("one query", queries[:1]), ("64 queries", queries)):
-            taken = []
+        for name, batch in (("one query", queries[:1]), ("64 queries", queries)):
+            seconds = []
             for _ in range(3):
                 began = time.perf_counter()
-                index.search(asked, 100, n_threads=n_threads)
-                taken.append(time.perf_counter() - began)
-            report[f"{name}, ms"] = 1000 * min(taken)
+                index.search(batch, 100, n_threads=n_threads)
+                seconds.append(time.perf_counter() - began)
+            report[f"{name}, ms"] = 1000 * min(seconds)
         report["64 queries, Gp/s"] = 64 * len(index) / report["64 queries, ms"] / 1e6
     return report
 
@@ -81,8 +81,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.step:
         step = build if chosen.step == "build" else search
-        found = step(chosen.folder, chosen.items if chosen.step == "build" else chosen.threads)
-        print(json.dumps({**found, "peak, MiB": peak_mib()}))
+        figures = step(chosen.folder, chosen.items if chosen.step == "build" else chosen.threads)
+        print(json.dumps({**figures, "peak, MiB": peak_mib()}))
         return
     with tempfile.TemporaryDirectory(dir=chosen.folder) as place:
         print(f"| step | {chosen.items:,} codes of {N_BITS} bits |\n|---|---|")

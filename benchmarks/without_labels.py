@@ -57,9 +57,9 @@ def cranfield(folder: Path) -> Collection:
 def cifar(folder: Path) -> Collection:
     data = np.load(folder / "cifar10_efflite0_160_pca256_f16.npz")
     rng = np.random.default_rng(0)
-    train, asked = rng.permutation(50_000)[:5000], rng.permutation(10_000)[:1000]
-    items, queries = data["x_train"].astype(np.float32), data["x_test"][asked].astype(np.float32)
-    relevance = affinity.classes(data["y_test"][asked], data["y_train"])
+    train, chosen = rng.permutation(50_000)[:5000], rng.permutation(10_000)[:1000]
+    items, queries = data["x_train"].astype(np.float32), data["x_test"][chosen].astype(np.float32)
+    relevance = affinity.classes(data["y_test"][chosen], data["y_train"])
     return Collection(items[train], queries, items, relevance, "AP")
 
 

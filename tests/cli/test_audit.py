@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rankbits import BinaryCodes, _check, affinity
+from rankbits import BinaryCodes, affinity
 from rankbits.cli import app
 from rankbits.evaluation._audit import audit
 
@@ -202,15 +202,8 @@ def test_bad_usage_exits_2(files, arguments):
     assert (done.exit_code, done.stdout) == (2, "")
 
 
-def test_without_matplotlib_only_the_page_is_refused_and_before_the_work(files, monkeypatch):
-    real = _check.importlib.import_module
-
-    def importing(name):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name)
-
-    monkeypatch.setattr(_check.importlib, "import_module", importing)
+def test_without_matplotlib_only_the_page_is_refused_and_before_the_work(files, hide_package):
+    hide_package("matplotlib")
     done = call("--queries", "none.npy", *CODES[2:], *CLASSES, "--html", "page.html")
     assert done.exit_code == 1
     assert "rankbits[report]" in done.stderr

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rankbits import _check, affinity, evaluate, methods
+from rankbits import affinity, evaluate, methods
 from rankbits.cli import app
 from rankbits.cli._demo import METRICS, first_of_each, training_rows
 from rankbits.datasets import digits
@@ -222,15 +222,8 @@ def test_the_table_has_a_line_for_each_method(tmp_path):
 @pytest.mark.parametrize(
     ("missing", "extra"), [("torch", "train"), ("matplotlib", "report"), ("jinja2", "report")]
 )
-def test_a_missing_extra_is_named_before_any_work(monkeypatch, tmp_path, missing, extra):
-    real = _check.importlib.import_module
-
-    def importing(name):
-        if name == missing:
-            raise ImportError(name)
-        return real(name)
-
-    monkeypatch.setattr(_check.importlib, "import_module", importing)
+def test_a_missing_extra_is_named_before_any_work(hide_package, tmp_path, missing, extra):
+    hide_package(missing)
     result = call("--out", tmp_path / "out")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1

@@ -48,6 +48,19 @@ def test_sub_folders_are_the_labels_of_fit(folder):
     assert printed["fingerprint"] == hasher.encode(data.x).model
 
 
+def test_pictures_of_a_flat_folder_are_learned_from_the_features_of_the_backbone(folder):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    flat = ["flat", "--method", "talr-ap", "--bits", 8, "--param", "epochs=1", "--out", "model"]
+    assert_one_line(fit(*flat, "--image-size", 12), "y must be given", "encoder='backbone'")
+    assert_one_line(
+        fit(*flat, "--encoder", "backbone", "--neighbours", "0.1=1"), "leave --neighbours out"
+    )
+    small = ["--encoder", "backbone", "--param", "image_size=32"]
+    printed = fit.printed(*flat, *small, "--report")
+    assert (printed["items"], printed["report"]["supervision"]["y"]) == (7, "distances")
+    assert encode.printed("model", "flat", "--out", "codes.npy")["items"] == 7
+
+
 @pytest.mark.parametrize("ending", [".npy", ".parquet"])
 def test_pictures_are_encoded_under_their_names(folder, ending):
     fit.printed("classes", *CNN)

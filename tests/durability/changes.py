@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from violations import Violation
 
+from rankbits.errors import RankbitsError
 from rankbits.index import Collection, HammingIndex
 
 N_BITS = 20
@@ -113,6 +115,22 @@ def content_of(holder):
 def content_at(folder):
     """What a process that opens the folder now finds there."""
     return content_of(HammingIndex.load(folder))
+
+
+def check_writer(folder, model):
+    """A writer sees the model, finds nothing wrong, can change it, and leaves no stray files."""
+    try:
+        with Collection.open(folder, writable=True) as collection:
+            collection.check()
+            if content_of(collection) != model:
+                raise Violation("a writer sees another content than a reader before it")
+            collection.add(np.zeros((1, 3), np.uint8), ids=[FIRST_FREE_ID])
+            collection.remove([FIRST_FREE_ID])
+            strays = check_files(folder, collection)
+    except RankbitsError as error:
+        raise Violation(f"it is not sound, or cannot be changed any more: {error}") from error
+    if strays:
+        raise Violation(f"files are left that belong to nothing: {strays}")
 
 
 def check_files(folder, collection):

@@ -25,10 +25,9 @@ from pathlib import Path
 import internals
 import numpy as np
 from changes import (
-    FIRST_FREE_ID,
     N_BITS,
     apply_change,
-    check_files,
+    check_writer,
     content_at,
     content_of,
     make_change,
@@ -230,18 +229,7 @@ class Runs:
         histories.see(model, "who opens it again")
         for number, (is_sure, models) in histories.targets.items():
             check_target(self.changes[number].target(folder), models, is_sure=is_sure)
-        try:
-            with Collection.open(folder, writable=True) as collection:
-                collection.check()
-                if content_of(collection) != model:
-                    raise Violation("a writer sees another content than a reader before it")
-                collection.add(np.zeros((1, 3), np.uint8), ids=[FIRST_FREE_ID])
-                collection.remove([FIRST_FREE_ID])
-                rest = check_files(folder, collection)
-        except RankbitsError as error:
-            raise Violation(f"it is not sound, or cannot be changed any more: {error}") from error
-        if rest:
-            raise Violation(f"files are left that belong to nothing: {rest}")
+        check_writer(folder, model)
 
 
 def check_target(folder, models, *, is_sure):

@@ -35,9 +35,8 @@ from pathlib import Path
 import internals
 import numpy as np
 from changes import (
-    FIRST_FREE_ID,
     N_BITS,
-    check_files,
+    check_writer,
     content_of,
     make_change,
     random_change,
@@ -146,7 +145,7 @@ class Checker:
         try:
             model = self._open(place, models, is_sure=is_sure)
             if model is not None:
-                change_further(place, model)
+                check_writer(place, model)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -172,22 +171,6 @@ class Checker:
         if model not in models:
             raise Violation(f"the content is another: {len(model)} items")
         return model
-
-
-def change_further(place, model):
-    """A writer sees the same and can go on."""
-    try:
-        with Collection.open(place, writable=True) as collection:
-            if content_of(collection) != model:
-                raise Violation("a writer sees another content than a reader before it")
-            collection.check()
-            collection.add(np.zeros((1, 3), np.uint8), ids=[FIRST_FREE_ID])
-            collection.remove([FIRST_FREE_ID])
-            rest = check_files(place, collection)
-    except RankbitsError as error:
-        raise Violation(f"a writer cannot go on: {error}") from error
-    if rest:
-        raise Violation(f"files are left that belong to nothing: {rest}")
 
 
 def require_absent(place, error):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import rankbits
@@ -159,3 +160,17 @@ def test_lazy_names_are_listed_and_given():
     assert rankbits.methods is methods
     with pytest.raises(AttributeError, match="has no attribute 'method'"):
         _ = rankbits.method
+
+
+def test_a_trained_model_is_loaded_and_encodes_without_what_only_fitting_needs(tmp_path):
+    pytest.importorskip("torch")
+    rows = np.random.default_rng(0).standard_normal((40, 6))
+    hasher = methods.get("talr-ap", n_bits=4, encoder="linear", epochs=1, random_state=0)
+    hasher.fit(rows, np.arange(40) % 2).save(tmp_path / "model")
+    fitting = ["torch._dynamo", "sklearn.metrics", "sklearn.decomposition"]
+    script = (
+        "import sys, numpy, rankbits\n"
+        f"rankbits.load({str(tmp_path / 'model')!r}).encode(numpy.ones((2, 6)))\n"
+        f"print([m for m in {fitting} if m in sys.modules])"
+    )
+    assert run(script) == "[]\n"

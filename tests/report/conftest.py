@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,23 @@ def scored(small):
         return replace(small, name=name, ap=ap)
 
     return build
+
+
+@pytest.fixture
+def check_svg():
+    """A check of what holds for every plot, drawn by a function of narrow and name."""
+
+    def check(plot, narrow):
+        svg = plot(narrow=narrow, name="figure")
+        assert svg == plot(narrow=narrow, name="figure")
+        assert len(svg) < 40_000
+        ids = re.findall(r'\bid="([^"]*)"', svg)
+        assert ids
+        assert all(identifier.startswith("figure-") for identifier in ids)
+        bare = re.sub(r"var\(--[a-z]+, #[0-9a-f]{6}\)", "", svg)
+        assert re.findall(r"#[0-9a-f]{6}\b", bare) == []
+
+    return check
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 
 from rankbits import BinaryCodes, affinity, methods
 from rankbits.errors import InputError
+from rankbits.evaluation import TieSizes
 from rankbits.evaluation._audit import audit
-from rankbits.evaluation._audit_result import TieSizes
 from rankbits.report import distance_plot, training_plot
-from rankbits.report._curves import distance_shares, kept_epoch, overlap
+from rankbits.report._curves import distance_shares, overlap, returned_epoch
 
 
 def history(losses, scores):
@@ -95,19 +95,19 @@ def test_scores_of_some_epochs_only_are_drawn_where_they_are(painted):
 def test_without_scores_one_line_is_drawn_and_the_last_epoch_is_kept(painted):
     epochs = history([0.5, 0.25], [None, None])
     assert len(painted(training_plot, epochs)[0].lines) == 1
-    assert kept_epoch(epochs)["epoch"] == 2
+    assert returned_epoch(epochs)["epoch"] == 2
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.5, 0.3, 0.5, 0.2], None])
-def test_the_kept_epoch_is_the_one_that_the_estimator_keeps(scores):
+def test_the_returned_epoch_is_the_one_that_the_estimator_keeps(scores):
     given = iter(scores or [])
     scoring = scores and (lambda encoder: next(given))
     settings = {"epochs": 5, "scoring": scoring, "n_threads": 1, "device": "cpu"}
     x, y = np.random.default_rng(0).standard_normal((20, 5)), np.arange(20) % 2
     hasher = methods.get("talr-ap", n_bits=8, random_state=0, **settings).fit(x, y)
-    kept, best = kept_epoch(hasher.history_), hasher.report_["best"]
-    assert kept["epoch"] == best["epoch"] == (2 if scores else 5)
-    assert kept["score"] == (best["score"] if scores else None)
+    returned, best = returned_epoch(hasher.history_), hasher.report_["best"]
+    assert returned["epoch"] == best["epoch"] == (2 if scores else 5)
+    assert returned["score"] == (best["score"] if scores else None)
 
 
 def test_a_history_without_epochs_is_refused():

@@ -8,7 +8,6 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from rankbits import _check
 from rankbits.errors import MissingExtraError
 from rankbits.report import Sample, audit_page, comparison_page, require_extra
 from rankbits.report._samples import Neighbour, picture
@@ -234,14 +233,7 @@ def test_the_style_has_every_colour_of_the_figures_for_light_and_for_dark():
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", "jinja2"])
-def test_a_missing_extra_is_named(monkeypatch, missing):
-    real = _check.importlib.import_module
-
-    def importing(name):
-        if name == missing:
-            raise ImportError(name)
-        return real(name)
-
-    monkeypatch.setattr(_check.importlib, "import_module", importing)
+def test_a_missing_extra_is_named(hide_package, missing):
+    hide_package(missing)
     with pytest.raises(MissingExtraError, match=rf"needs {missing}; .*rankbits\[report\]"):
         require_extra()

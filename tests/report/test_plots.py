@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from rankbits.evaluation._audit_result import TieSizes
+from rankbits.evaluation import TieSizes
 from rankbits.report import deviation_plot, distance_plot, range_plot, tie_plot, training_plot
 from rankbits.report._svg import COLOURS, draw, plain
 from rankbits.report._words import LABELS

@@ -32,7 +32,7 @@ def command_paths() -> list[str]:
 
 
 def _sections(command: Any, path: str) -> list[str]:
-    return [_section(found, name) for name, found in _walk(command, path)]
+    return [_section(leaf, name) for name, leaf in _walk(command, path)]
 
 
 def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -103,14 +103,14 @@ def dispatched(name: str) -> Iterator[None]:
         use_dispatch(before)
 
 
-def threads(wanted: int | None) -> int:
-    """Threads of a call: as asked, else RANKBITS_NUM_THREADS, else all this process may use."""
+def threads(n_threads: int | None) -> int:
+    """Threads of a call: as given, else RANKBITS_NUM_THREADS, else all this process may use."""
     _heed_environment()
-    if wanted is not None:
-        return _check.whole("n_threads", wanted, 1, 1024)
-    asked = os.environ.get("RANKBITS_NUM_THREADS", "")
-    if not asked:
+    if n_threads is not None:
+        return _check.whole("n_threads", n_threads, 1, 1024)
+    setting = os.environ.get("RANKBITS_NUM_THREADS", "")
+    if not setting:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if not asked.isdecimal() or not 1 <= int(asked) <= 1024:
-        raise InputError(f"RANKBITS_NUM_THREADS must be a number from 1 to 1024, got {asked!r}")
-    return int(asked)
+    if not setting.isdecimal() or not 1 <= int(setting) <= 1024:
+        raise InputError(f"RANKBITS_NUM_THREADS must be a number from 1 to 1024, got {setting!r}")
+    return int(setting)

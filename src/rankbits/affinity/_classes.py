@@ -77,7 +77,8 @@ def classes(query_labels: Any, database_labels: Any) -> Classes:
 
     Parameters
     ----------
-    query_labels, database_labels : array of shape (n,), both integers or both strings
+    query_labels, database_labels : array-like of shape (n,)
+        The class of each query and of each item, both as integers or both as strings.
 
     >>> classes(["cat", "dog"], ["dog", "cow", "cat"]).indices(slice(None), slice(None)).tolist()
     [[0, 0, 1], [1, 0, 0]]

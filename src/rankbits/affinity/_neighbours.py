@@ -66,9 +66,13 @@ def neighbours(query_x: Any, database_x: Any, distances: Any, levels: Any) -> Ne
 
     Parameters
     ----------
-    query_x, database_x : array of shape (n, features)
-    distances : thresholds, positive and without repeats, in any order; inclusive
-    levels : the level of each threshold; a nearer one may not have a lower level
+    query_x, database_x : array-like of shape (n, features)
+        The vector of each query and of each item, finite real numbers.
+    distances : array-like of float, shape (n_thresholds,)
+        L2 distances, positive and without repeats, in any order. A pair has the level of the
+        smallest threshold that its distance does not exceed.
+    levels : array-like of int, shape (n_thresholds,)
+        The level of each threshold. A smaller threshold must not have a lower level.
 
     >>> near = neighbours([[0.0]], [[0.5], [2.0], [9.0]], distances=(3.0, 1.0), levels=(1, 5))
     >>> near.levels[near.indices(slice(None), slice(None))].tolist()

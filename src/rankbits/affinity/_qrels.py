@@ -50,12 +50,16 @@ class QrelsCounts:
 
     Attributes
     ----------
-    n_pairs : lines of the file that judge a pair
-    n_used : pairs whose query and item are both known
-    n_unknown_queries : distinct query ids of the file that are not in query_ids
-    n_unknown_items : distinct item ids, judged for a known query, that are not in database_ids
-    n_negative : used pairs with a negative grade
-
+    n_pairs : int
+        Number of lines of the file that judge a pair.
+    n_used : int
+        Number of pairs whose query and item are both known.
+    n_unknown_queries : int
+        Number of distinct query ids of the file that are not in `query_ids`.
+    n_unknown_items : int
+        Number of distinct item ids, judged for a known query, that are not in `database_ids`.
+    n_negative : int
+        Number of used pairs with a negative grade.
     """
 
     n_pairs: int
@@ -91,9 +95,10 @@ def read_judgements(
 
     Parameters
     ----------
-    path : text file with one judged pair per line
-    query_ids, database_ids : the id of each query and of each item, strings or integers, in the
-        order of their codes; no id twice
+    path : str or path-like
+        Text file with one judged pair per line.
+    query_ids, database_ids : array-like of str or int
+        The id of each query and of each item, in the order of their codes. No id may come twice.
 
     A pair with an unknown id is left out; the result's `.counts` says how many there were. A
     negative grade is level 0. A pair that comes twice must have the same grade. All other pairs are

@@ -59,8 +59,9 @@ def tags(query_tags: Any, database_tags: Any, graded: bool = False) -> Tags:
 
     Parameters
     ----------
-    query_tags, database_tags : array of 0 and 1, shape (n, L), with the same L tags
-    graded : bool
+    query_tags, database_tags : array-like of 0 and 1, shape (n, L)
+        The tags of each query and of each item, with the same tags in the same columns.
+    graded : bool, default=False
         Whether the level is the number of shared tags.
 
     >>> tags([[1, 1, 0]], [[1, 1, 1], [0, 0, 1]], graded=True).indices(slice(None), slice(None))

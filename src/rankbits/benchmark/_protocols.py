@@ -89,7 +89,7 @@ class Protocol:
             "methods": list(self.methods),
             "defaults": {name: dict(params) for name, params in self.defaults.items()},
             "note": self.note,
-            "published": [found.to_dict() for found in self.published],
+            "published": [result.to_dict() for result in self.published],
         }
 
 

@@ -146,6 +146,6 @@ def _tabulated(relation: Affinity) -> Affinity:
     return affinity.levels(np.concatenate(blocks))
 
 
-def _require_labels(data: Labelled, n_dimensions: int, wanted: str) -> None:
+def _require_labels(data: Labelled, n_dimensions: int, description: str) -> None:
     if data.y.ndim != n_dimensions:
-        raise InputError(f"data must have {wanted}, got labels of shape {data.y.shape}")
+        raise InputError(f"data must have {description}, got labels of shape {data.y.shape}")

@@ -97,8 +97,8 @@ def _by_split(jobs: list[Job]) -> Iterator[tuple[int, list[Job]]]:
 def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
     """Place of a run in the plan."""
     keys = ("method", "bits", "split_seed", "seed")
-    wanted = tuple(settings[key] for key in keys)
-    return [tuple(getattr(job, key) for key in keys) for job in jobs].index(wanted)
+    values = tuple(settings[key] for key in keys)
+    return [tuple(getattr(job, key) for key in keys) for job in jobs].index(values)
 
 
 def _settings(

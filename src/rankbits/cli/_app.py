@@ -1,5 +1,6 @@
 """The command line: one app, and one private module for each command."""
 
+import gc
 import sys
 from typing import Annotated
 
@@ -59,3 +60,5 @@ def main() -> None:
             raise
         print("interrupted", file=sys.stderr)
         sys.exit(_INTERRUPTED)
+    finally:
+        gc.freeze()  # else the interpreter, as it ends, searches all of torch for garbage: 0.3 s

@@ -1,14 +1,15 @@
 """`rankbits audit`: exact scores of codes beside what tools that break ties would print."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rankbits._files import write_atomically
 from rankbits.cli import _inputs
-from rankbits.cli._inputs import input_errors_exit_1, load_run, require_writable
+from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
+from rankbits.cli._runs import RunFiles, load_run
 from rankbits.evaluation import Audit
 from rankbits.evaluation import audit as audit_codes
 
@@ -27,6 +28,28 @@ class Discount(StrEnum):
     rsh = "rsh"
 
 
+NameOption = Annotated[str, typer.Option("--name", help="Name of these codes in the report.")]
+CutoffOption = Annotated[
+    list[int] | None,
+    typer.Option("--k", min=1, help="Cutoff of AP; repeat for more; default: 100 and 1000."),
+]
+ShufflesOption = Annotated[
+    int, typer.Option("--shuffles", min=1, max=10_000, help="Number of random orders.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random orders.")]
+GainOption = Annotated[
+    Gain, typer.Option("--gain", help="Gain of nDCG: 2^level - 1, or the level itself.")
+]
+DiscountOption = Annotated[
+    Discount,
+    typer.Option("--discount", help="Discount of nDCG: 1/log2(rank + 1), or as in RSH."),
+]
+PageOption = Annotated[
+    str | None,
+    typer.Option("--html", help="Write the report to this file, as one self-contained page."),
+]
+
+
 def audit(
     queries: _inputs.QueriesOption,
     database: _inputs.DatabaseOption,
@@ -39,63 +62,39 @@ def audit(
     database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
     exclude_self: _inputs.ExcludeSelfOption = False,
-    name: Annotated[
-        str, typer.Option("--name", help="Name of these codes in the report.")
-    ] = "codes",
-    k: Annotated[
-        list[int] | None,
-        typer.Option("--k", min=1, help="Cutoff of AP; repeat for more; default: 100 and 1000."),
-    ] = None,
-    shuffles: Annotated[
-        int, typer.Option("--shuffles", min=1, max=10_000, help="Number of random orders.")
-    ] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random orders.")] = 0,
-    gain: Annotated[
-        Gain, typer.Option("--gain", help="Gain of nDCG: 2^level - 1, or the level itself.")
-    ] = Gain.exp,
-    discount: Annotated[
-        Discount,
-        typer.Option("--discount", help="Discount of nDCG: 1/log2(rank + 1), or as in RSH."),
-    ] = Discount.log2,
+    name: NameOption = "codes",
+    k: CutoffOption = None,
+    shuffles: ShufflesOption = 10,
+    seed: SeedOption = 0,
+    gain: GainOption = Gain.exp,
+    discount: DiscountOption = Discount.log2,
     threads: _inputs.ThreadsOption = None,
-    html: Annotated[
-        str | None,
-        typer.Option("--html", help="Write the report to this file, as one self-contained page."),
-    ] = None,
+    html: PageOption = None,
     output: _inputs.FormatOption = _inputs.OutputFormat.json,
 ) -> None:
     """Print exact AP and nDCG beside what common tie-breakers would report, as one JSON object.
 
     Several shards are joined in the order given.
     """
+    files = RunFiles(
+        queries, database, query_labels, database_labels, judgements, query_ids, database_ids,
+        bits, codes.value, graded,
+    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "name": name.encode("utf-8", "replace").decode(),  # argv may not be UTF-8
+        "ks": k or (100, 1000),
+        "n_shuffles": shuffles,
+        "random_state": seed,
+        "gain": gain.value,
+        "discount": discount.value,
+        "exclude_self": exclude_self,
+        "n_threads": threads,
+    }
     with input_errors_exit_1():
         _require_page(html)
-        run = load_run(
-            queries,
-            database,
-            query_labels=query_labels,
-            database_labels=database_labels,
-            judgements=judgements,
-            query_ids=query_ids,
-            database_ids=database_ids,
-            n_bits=bits,
-            form=codes,
-            graded=graded,
-        )
+        run = load_run(files)
         with progress_bar("ranking") as progress:
-            result = audit_codes(
-                run.queries,
-                *run.whole(),
-                name=name.encode("utf-8", "replace").decode(),  # argv may not be UTF-8
-                ks=k or (100, 1000),
-                n_shuffles=shuffles,
-                random_state=seed,
-                gain=gain.value,
-                discount=discount.value,
-                exclude_self=exclude_self,
-                n_threads=threads,
-                progress=progress,
-            )
+            result = audit_codes(run.queries, *run.join_shards(), **settings, progress=progress)
         _write_page(result, html)
     _print(result, output)
 

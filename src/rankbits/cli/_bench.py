@@ -19,44 +19,56 @@ from rankbits.cli._output import literal, note, number, print_json, print_table
 _MOST_LISTED = 3  # metrics of a protocol
 
 
+ProtocolArgument = Annotated[
+    str | None, typer.Argument(metavar="PROTOCOL", help="One of those that --list shows.")
+]
+ListOption = Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")]
+DataOption = Annotated[
+    str | None, typer.Option("--data", help="Folder or file with the protocol's data.")
+]
+MethodOption = Annotated[
+    list[str] | None,
+    typer.Option("--method", help="Repeat it for more methods; default: the protocol's."),
+]
+BitsOption = Annotated[
+    list[int] | None, typer.Option("--bits", help="Code length; repeat it for more.")
+]
+SeedsOption = Annotated[
+    int,
+    typer.Option("--seeds", min=1, help="Number of seeds; seed i draws split i and the codes."),
+]
+SplitSeedOption = Annotated[
+    list[int] | None,
+    typer.Option("--split-seed", min=0, help="Draw this split instead; repeat it for more."),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="[METHOD.]NAME=VALUE",
+        help="Parameter of all methods, or of one; VALUE is JSON.",
+    ),
+]
+MetricOption = Annotated[
+    list[str] | None, typer.Option("--metric", help="More metrics; see rankbits evaluate.")
+]
+OutOption = Annotated[
+    str | None,
+    typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
+]
+
+
 def bench(
-    protocol: Annotated[
-        str | None, typer.Argument(metavar="PROTOCOL", help="One of those that --list shows.")
-    ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")] = False,
-    data: Annotated[
-        str | None, typer.Option("--data", help="Folder or file with the protocol's data.")
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option("--method", help="Repeat it for more methods; default: the protocol's."),
-    ] = None,
-    bits: Annotated[
-        list[int] | None, typer.Option("--bits", help="Code length; repeat it for more.")
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option("--seeds", min=1, help="Number of seeds; seed i draws split i and the codes."),
-    ] = 1,
-    split_seed: Annotated[
-        list[int] | None,
-        typer.Option("--split-seed", min=0, help="Draw this split instead; repeat it for more."),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param",
-            metavar="[METHOD.]NAME=VALUE",
-            help="Parameter of all methods, or of one; VALUE is JSON.",
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="More metrics; see rankbits evaluate.")
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
-    ] = None,
+    protocol: ProtocolArgument = None,
+    show: ListOption = False,
+    data: DataOption = None,
+    method: MethodOption = None,
+    bits: BitsOption = None,
+    seeds: SeedsOption = 1,
+    split_seed: SplitSeedOption = None,
+    param: ParamOption = None,
+    metric: MetricOption = None,
+    out: OutOption = None,
     threads: ThreadsOption = None,
     output: FormatOption = OutputFormat.json,
 ) -> None:
@@ -148,10 +160,10 @@ def _our_rows(
         (
             method,
             *(cells.get((method, length), "-") for length in lengths),
-            number(sum(taken) / len(taken), 2),
+            number(sum(times) / len(times), 2),
             "this run",
         )
-        for method, taken in seconds.items()
+        for method, times in seconds.items()
     ]
 
 

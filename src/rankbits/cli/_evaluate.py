@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from rankbits.cli import _inputs
-from rankbits.cli._inputs import Run, input_errors_exit_1, load_run, require_writable
+from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
+from rankbits.cli._runs import Run, RunFiles, load_run
 from rankbits.evaluation import (
     Evaluation,
     count_shards,
@@ -19,6 +20,25 @@ from rankbits.evaluation import (
 from rankbits.evaluation import evaluate as evaluate_codes
 from rankbits.histogram import TieHistogram
 from rankbits.metrics import parse_metrics
+
+HistogramOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--histogram", help="Instead of codes: a saved histogram; repeat for more shards."
+    ),
+]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", help="Such as AP, AP(min)@1000, nDCG@100, RR@10, P@r2; repeat for more."
+    ),
+]
+PerQueryOption = Annotated[
+    str | None, typer.Option("--per-query", help="Write each query's values to this .parquet.")
+]
+SaveHistogramOption = Annotated[
+    str | None, typer.Option("--save-histogram", help="Write the tie histogram to this .npz.")
+]
 
 
 def evaluate(
@@ -32,71 +52,29 @@ def evaluate(
     query_ids: _inputs.QueryIdsOption = None,
     database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
-    histogram: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--histogram", help="Instead of codes: a saved histogram; repeat for more shards."
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", help="Such as AP, AP(min)@1000, nDCG@100, RR@10, P@r2; repeat for more."
-        ),
-    ] = None,
+    histogram: HistogramOption = None,
+    metric: MetricOption = None,
     empty: _inputs.EmptyOption = _inputs.EmptyPolicy.skip,
     exclude_self: _inputs.ExcludeSelfOption = False,
     threads: _inputs.ThreadsOption = None,
     output: _inputs.FormatOption = _inputs.OutputFormat.json,
-    per_query: Annotated[
-        str | None, typer.Option("--per-query", help="Write each query's values to this .parquet.")
-    ] = None,
-    save_histogram: Annotated[
-        str | None, typer.Option("--save-histogram", help="Write the tie histogram to this .npz.")
-    ] = None,
+    per_query: PerQueryOption = None,
+    save_histogram: SaveHistogramOption = None,
 ) -> None:
     """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
     request = EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
-    details: dict[str, Any] = {"shards": len(histogram or database or ())}
+    files = RunFiles(
+        queries, database, query_labels, database_labels, judgements, query_ids, database_ids,
+        bits, codes.value, graded,
+    )  # fmt: skip
     with input_errors_exit_1():
         parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
             require_writable(path)
         if histogram:
-            _refuse_codes(
-                queries,
-                database,
-                query_labels,
-                database_labels,
-                judgements,
-                query_ids,
-                database_ids,
-                bits,
-                graded,
-                threads,
-            )
-            result = _evaluate_saved(histogram, request)
+            result, details = _evaluate_saved(histogram, files, request)
         else:
-            if queries is None or not database:
-                raise typer.BadParameter("give --queries and --database, or --histogram")
-            run = load_run(
-                queries,
-                database,
-                query_labels=query_labels,
-                database_labels=database_labels,
-                judgements=judgements,
-                query_ids=query_ids,
-                database_ids=database_ids,
-                n_bits=bits,
-                form=codes,
-                graded=graded,
-            )
-            if run.qrels_counts is not None:
-                details["judgements"] = {
-                    name.removeprefix("n_"): count
-                    for name, count in asdict(run.qrels_counts).items()
-                }
-            result = _evaluate_run(run, request)
+            result, details = _evaluate_files(files, request)
         if per_query is not None:
             save_per_query(result, per_query)
         if save_histogram is not None:
@@ -114,12 +92,26 @@ class EvaluationRequest:
     n_threads: int | None
 
 
+def _evaluate_files(
+    files: RunFiles, request: EvaluationRequest
+) -> tuple[Evaluation, dict[str, Any]]:
+    """The evaluation of a run, and what else its result tells: shards, counts of judgements."""
+    if files.queries is None or not files.database:
+        raise typer.BadParameter("give --queries and --database, or --histogram")
+    run = load_run(files)
+    details: dict[str, Any] = {"shards": len(run.shards)}
+    if run.qrels_counts is not None:
+        counts = asdict(run.qrels_counts).items()
+        details["judgements"] = {name.removeprefix("n_"): count for name, count in counts}
+    return _evaluate_run(run, request), details
+
+
 def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
     """Add the counts of the shards; join the shards only for a metric that needs all codes."""
     metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
         if any(metric.needs_codes for metric in metrics):
-            database, affinity = run.whole()
+            database, affinity = run.join_shards()
             return evaluate_codes(
                 run.queries,
                 database,
@@ -140,18 +132,18 @@ def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
     return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def _evaluate_saved(paths: list[str], request: EvaluationRequest) -> Evaluation:
-    if request.exclude_self:
-        raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
-    hist = reduce(add, [TieHistogram.load(path) for path in paths])
-    return evaluate_histogram(hist, request.metrics, request.empty)
-
-
-def _refuse_codes(*files: Any) -> None:
-    if any(files):
+def _evaluate_saved(
+    paths: list[str], files: RunFiles, request: EvaluationRequest
+) -> tuple[Evaluation, dict[str, Any]]:
+    """The evaluation of saved histograms, which are of shards of one database."""
+    if not files.is_empty or request.n_threads is not None:
         raise typer.BadParameter(
             "give --histogram, or codes and labels and how to read them, not both"
         )
+    if request.exclude_self:
+        raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
+    hist = reduce(add, [TieHistogram.load(path) for path in paths])
+    return evaluate_histogram(hist, request.metrics, request.empty), {"shards": len(paths)}
 
 
 def _print(result: Evaluation, details: dict[str, Any], output: str) -> None:

@@ -16,64 +16,75 @@ from rankbits.datasets import load_array, load_judgements, load_labels
 from rankbits.datasets.pictures import list_pictures
 from rankbits.errors import InputError
 
+RowsArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="X",
+        help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures; its "
+        "sub-folders, if any, are classes.",
+    ),
+]
+MethodOption = Annotated[str, typer.Option("--method", help="talr-ap, talr-ndcg, itq, lsh, ...")]
+OutOption = Annotated[str, typer.Option("--out", help="Folder for the model.")]
+BitsOption = Annotated[
+    int | None, typer.Option("--bits", help="Code length; default: the method's.")
+]
+EncoderOption = Annotated[
+    str | None,
+    typer.Option("--encoder", help="Encoder of the method: linear, mlp, cnn, backbone, ..."),
+]
+ImageSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        "--image-size",
+        min=1,
+        help="Resize pictures of a folder to this many pixels a side; default: the backbone's "
+        "size, else pictures must have one size.",
+    ),
+]
+LabelsOption = Annotated[
+    str | None, typer.Option("--labels", help="Classes (1-D) or multi-hot tags (2-D).")
+]
+TagsOption = Annotated[str | None, typer.Option("--tags", help="Multi-hot tags (2-D).")]
+JudgementsOption = Annotated[
+    str | None,
+    typer.Option("--judgements", help="Triples (query, item, level) of row numbers of X."),
+]
+NeighborsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--neighbours",
+        metavar="SHARE=LEVEL",
+        help="Instead of labels: the nearest share of pairs has this level, as in 0.05=1.",
+    ),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Parameter of the method; VALUE is JSON."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the model in --out.")]
+ReportOption = Annotated[
+    bool, typer.Option("--report", help="Print the whole report of the training as well.")
+]
+
 
 def fit(
-    rows: Annotated[
-        str,
-        typer.Argument(
-            metavar="X",
-            help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures whose "
-            "sub-folders are classes.",
-        ),
-    ],
-    method: Annotated[str, typer.Option("--method", help="talr-ap, talr-ndcg, itq, lsh, ...")],
-    out: Annotated[str, typer.Option("--out", help="Folder for the model.")],
-    bits: Annotated[
-        int | None, typer.Option("--bits", help="Code length; default: the method's.")
-    ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option("--encoder", help="Encoder of the method: linear, mlp, cnn, backbone, ..."),
-    ] = None,
-    image_size: Annotated[
-        int | None,
-        typer.Option(
-            "--image-size",
-            min=1,
-            help="Resize pictures of a folder to this many pixels a side; default: the backbone's "
-            "size, else pictures must have one size.",
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="Classes (1-D) or multi-hot tags (2-D).")
-    ] = None,
-    tags: Annotated[str | None, typer.Option("--tags", help="Multi-hot tags (2-D).")] = None,
-    judgements: Annotated[
-        str | None,
-        typer.Option("--judgements", help="Triples (query, item, level) of row numbers of X."),
-    ] = None,
-    neighbours: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--neighbours",
-            metavar="SHARE=LEVEL",
-            help="Instead of labels: the nearest share of pairs has this level, as in 0.05=1.",
-        ),
-    ] = None,
+    rows: RowsArgument,
+    method: MethodOption,
+    out: OutOption,
+    bits: BitsOption = None,
+    encoder: EncoderOption = None,
+    image_size: ImageSizeOption = None,
+    labels: LabelsOption = None,
+    tags: TagsOption = None,
+    judgements: JudgementsOption = None,
+    neighbours: NeighborsOption = None,
     graded: GradedOption = False,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param", metavar="NAME=VALUE", help="Parameter of the method; VALUE is JSON."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")] = 0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model in --out.")
-    ] = False,
-    report: Annotated[
-        bool, typer.Option("--report", help="Print the whole report of the training as well.")
-    ] = False,
+    param: ParamOption = None,
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    report: ReportOption = False,
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
     _require_one(labels, tags, judgements, neighbours)
@@ -86,9 +97,7 @@ def fit(
         hasher = _build_method(method, bits, seed, params)
         _require_place(out, overwrite)
         x, classes = _load_rows(rows, image_size, hasher)
-        y = _supervision(x, labels or tags, judgements, shares, graded)
-        if tags is not None and getattr(y, "ndim", 2) != 2:
-            raise InputError(f"--tags must be multi-hot (2-D), {tags} holds {describe(y)}")
+        y = _supervision(x, labels, tags, judgements, shares, graded)
         started = time.monotonic()
         _fit_with_bar(hasher, x, classes if y is None else y)
         seconds = time.monotonic() - started
@@ -98,10 +107,7 @@ def fit(
     print_json(
         {
             "method": method,
-            "bits": hasher.n_bits_,
-            "items": len(x),
-            "features": int(np.prod(x.shape[1:])),
-            "seed": hasher.get_params(deep=False).get("random_state"),
+            **_describe_fit(hasher, x),
             "seconds": round(seconds, 3),
             "best_score": _best_score(training),
             "fingerprint": model,
@@ -109,6 +115,16 @@ def fit(
             **({"report": training} if report else {}),
         }
     )
+
+
+def _describe_fit(hasher: Any, x: np.ndarray) -> dict[str, Any]:
+    """Sizes and the seed, as the command prints them."""
+    return {
+        "bits": hasher.n_bits_,
+        "items": len(x),
+        "features": int(np.prod(x.shape[1:])),
+        "seed": hasher.get_params(deep=False).get("random_state"),
+    }
 
 
 def _require_one(*given: Any) -> None:
@@ -178,6 +194,7 @@ def _require_place(out: str, overwrite: bool) -> None:
 def _supervision(
     x: np.ndarray,
     labels: str | None,
+    tags: str | None,
     judgements: str | None,
     shares: dict[str, Any],
     graded: bool,
@@ -187,26 +204,34 @@ def _supervision(
         return affinity.judgements(load_judgements(judgements), len(x), len(x))
     if shares:
         return _neighbors(x, shares)
-    if labels is None:
+    path = labels or tags
+    if path is None:
         if graded:
             raise InputError("--graded needs multi-hot labels (2-D), got no labels")
         return None
-    y = load_labels(labels)
-    if len(y) != len(x):
-        raise InputError(
-            f"{labels} has {len(y)} labels and X has {len(x)} rows; there must be one label per row"
-        )
+    y = _load_labels(path, len(x))
+    if tags is not None and y.ndim != 2:
+        raise InputError(f"--tags must be multi-hot (2-D), {tags} holds {describe(y)}")
     if graded and y.ndim != 2:
         raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
-    return affinity.tags(y, y, graded=True) if graded else np.asarray(y)
+    return affinity.tags(y, y, graded=True) if graded else y
+
+
+def _load_labels(path: str, n_rows: int) -> np.ndarray:
+    y = np.asarray(load_labels(path))
+    if len(y) != n_rows:
+        raise InputError(
+            f"{path} has {len(y)} labels and X has {n_rows} rows; there must be one label per row"
+        )
+    return y
 
 
 def _neighbors(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
     """Levels by distance: the nearest shares of the pairs of X."""
     if x.ndim != 2:
         raise InputError(
-            "--neighbours needs feature vectors, X holds pictures; put them into a sub-folder for "
-            "each class, or give --labels"
+            "--neighbours needs feature vectors, X holds pictures; leave --neighbours out and give "
+            "--encoder backbone, whose features are compared, or give --labels"
         )
     try:
         cuts = affinity.distance_quantiles(x, [float(share) for share in shares])

@@ -26,10 +26,13 @@ def load_array(path: str | os.PathLike[str], key: str | None = None) -> np.ndarr
 
     Parameters
     ----------
-    path : file ending in .npy, .npz, .parquet or .safetensors; FILE:KEY is FILE with that key
-    key : str, needed where the file holds several arrays
-        In .parquet it names a column. A column of lists or of bytes of one length is a matrix, of
-        bytes as uint8; without a key, several numeric columns are the columns of a matrix.
+    path : str or path-like
+        File that ends in .npy, .npz, .parquet or .safetensors. FILE:KEY is the file FILE with the
+        key KEY.
+    key : str or None, default=None
+        Name of the array, where the file holds several. In .parquet it names a column. A column of
+        lists or of bytes of one length is a matrix, of bytes as uint8; without a key, several
+        numeric columns are the columns of a matrix.
 
     A .npy is memory-mapped: nothing is read before it is used.
     """

@@ -16,7 +16,9 @@ class Split:
     Attributes
     ----------
     query_x, database_x : ndarray of float64, shape (n, features)
+        The features of the queries and of the items.
     query_y, database_y : ndarray of int64, shape (n,)
+        The class of each query and of each item.
     """
 
     query_x: np.ndarray
@@ -30,8 +32,10 @@ def digits(n_queries: int = 297, random_state: int = 0) -> Split:
 
     Parameters
     ----------
-    n_queries : int, 1 to 1796; all other images are the database
-    random_state : int, seed of the choice
+    n_queries : int, 1 to 1796, default=297
+        Number of queries. All other images are the database.
+    random_state : int, default=0
+        Seed of the choice.
 
     >>> digits(n_queries=100).database_x.shape
     (1697, 64)

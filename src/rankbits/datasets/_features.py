@@ -29,11 +29,14 @@ class Labelled:
 
     Attributes
     ----------
-    x : ndarray, shape (n, features) or, of images, uint8 of shape (n, height, width, 3)
-    y : ndarray, class numbers of shape (n,), int64, or multi-hot tags of shape (n, L), uint8
+    x : ndarray of shape (n, features) or (n, height, width, 3)
+        The features of each row or, for images, their pixels as uint8.
+    y : ndarray of shape (n,) or (n, L)
+        The class number of each row as int64, or its multi-hot tags as uint8.
     is_test : ndarray of bool, shape (n,)
         Whether a row belongs to the standard test part.
-    names : names of the classes or tags; empty if the file has none
+    names : tuple of str
+        Names of the classes or tags. It is empty if the file has none.
     coarse : ndarray of int64, shape (classes,), or None
         The superclass of each class.
     """

@@ -24,9 +24,12 @@ class TaggedImages:
 
     Attributes
     ----------
-    tags : ndarray of uint8, shape (n, L), multi-hot
-    concepts : names of the L tags
-    images : names of the n images, with "/" between folders; empty if there is no image list
+    tags : ndarray of uint8, shape (n, L)
+        Multi-hot tags of the images.
+    concepts : tuple of str
+        Names of the L tags.
+    images : tuple of str
+        Names of the n images, with "/" between folders. It is empty if there is no image list.
     rows : ndarray of int64, shape (n,)
         Line of each image in the files, from 0.
     """

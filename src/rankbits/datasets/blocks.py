@@ -55,9 +55,12 @@ class RowFile:
 
     Attributes
     ----------
-    path, key : the file, and what names its array if it holds several
+    path, key : str, and str or None
+        The file, and the name of its array if it holds several.
     n_rows : int
-    row_shape : shape of one row, at least one dimension
+        Number of rows.
+    row_shape : tuple of int
+        Shape of one row, which has at least one dimension.
     """
 
     path: str

@@ -34,9 +34,13 @@ class Pictures:
     Attributes
     ----------
     x : ndarray of uint8, shape (n, height, width, 3)
-    y : ndarray of int64, shape (n,), the class of each picture; None if the folder has no classes
-    names : names of the classes; empty if there are none
-    files : file of each picture, relative to the folder, sub-folders apart by "/"
+        The pixels of each picture, red, green and blue.
+    y : ndarray of int64, shape (n,), or None
+        The class of each picture. None if the folder has no classes.
+    names : tuple of str
+        Names of the classes. It is empty if there are none.
+    files : tuple of str
+        The file of each picture, relative to the folder, with "/" between folders.
     """
 
     x: np.ndarray
@@ -160,11 +164,12 @@ def load_images(folder: Path, size: int | None = None) -> Pictures:
 
     Parameters
     ----------
-    folder : classes in the order of their names, pictures in the order of theirs; files of other
-        kinds and hidden ones are passed over
-    size : int or None
-        Pictures become size x size, resized without regard to their proportions; None needs them
-        all of one size already.
+    folder : str or path-like
+        Folder with the pictures, or with a sub-folder for each class. Classes and pictures come in
+        the order of their names. Hidden files and files of other kinds are passed over.
+    size : int or None, default=None
+        Height and width to which pictures are resized, without regard to their proportions. None
+        requires that all of them have one size already.
 
     Needs Pillow: pip install 'rankbits[images]'.
     """

@@ -5,7 +5,7 @@ what tools that break ties would have reported.
 """
 
 from rankbits.evaluation._audit import audit
-from rankbits.evaluation._audit_result import Audit
+from rankbits.evaluation._audit_result import Audit, AuditedMetric, AuditRow, CutoffRow, TieSizes
 from rankbits.evaluation._compare import Comparison, Difference, compare
 from rankbits.evaluation._evaluate import EMPTY, Evaluation, evaluate, evaluate_histogram
 from rankbits.evaluation._per_query import load_per_query, save_per_query
@@ -14,9 +14,13 @@ from rankbits.evaluation._shards import count_shards
 __all__ = [
     "EMPTY",
     "Audit",
+    "AuditRow",
+    "AuditedMetric",
     "Comparison",
+    "CutoffRow",
     "Difference",
     "Evaluation",
+    "TieSizes",
     "audit",
     "compare",
     "count_shards",

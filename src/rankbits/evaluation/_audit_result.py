@@ -24,22 +24,54 @@ ROWS = {  # key: what it is, who does so; the order of the table
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One way to treat ties and the score it prints."""
+    """One way to treat ties and the score it prints.
+
+    Parameters
+    ----------
+    key : str
+        Short name of the way, such as "index" or "sklearn".
+    title : str
+        What it does with ties, in a few words.
+    who : str
+        Which tools do so.
+    value : float
+        The score it prints, a mean over the scored queries.
+    points : float
+        100 times the difference of `value` from the expected score.
+    largest_points : float
+        The same for the one query that differs most, without its sign.
+    deviation : float or None, default=None
+        Standard deviation of the score over the shuffles; None for a way that does not shuffle.
+    low, high : float or None, default=None
+        Least and greatest score of the shuffles.
+    """
 
     key: str
     title: str
     who: str
     value: float
-    points: float  # 100 * (value - expected)
-    largest_points: float  # the same for the one query that differs most, without its sign
-    deviation: float | None = None  # of shuffles: standard deviation, least and greatest
+    points: float
+    largest_points: float
+    deviation: float | None = None
     low: float | None = None
     high: float | None = None
 
 
 @dataclass(frozen=True)
 class AuditedMetric:
-    """A metric in expectation over tie orders, and every other way to report it."""
+    """A metric in expectation over tie orders, and every other way to report it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the metric.
+    expected : float
+        Its exact score: the expectation over all orders of tied items.
+    worst, best : float
+        The least and the greatest score that an order of tied items can give.
+    rows : tuple of AuditRow
+        The score that each way to treat ties prints.
+    """
 
     name: str
     expected: float
@@ -50,24 +82,52 @@ class AuditedMetric:
 
 @dataclass(frozen=True)
 class CutoffRow:
-    """AP at a cutoff under one normaliser, in expectation and in index order."""
+    """AP at a cutoff under one normalizer, in expectation and in index order.
+
+    Parameters
+    ----------
+    k : int
+        The cutoff.
+    normalise : str
+        What AP is divided by: "retrieved", "min" or "total".
+    who : str
+        Which tools divide by it.
+    expected : float
+        The expectation over all orders of tied items.
+    index_order : float
+        The score where tied items come in the order of the database.
+    points : float
+        100 times the difference of `expected` from AP without a cutoff.
+    order_points : float
+        100 times the difference of `index_order` from `expected`.
+    """
 
     k: int
     normalise: str
     who: str
     expected: float
     index_order: float
-    points: float  # 100 * (expected - AP)
-    order_points: float  # 100 * (index_order - expected)
+    points: float
+    order_points: float
 
 
 @dataclass(frozen=True)
 class TieSizes:
-    """How crowded the distances are, as means over queries; entry d is distance d, 0..b."""
+    """How crowded the distances are, as means over the scored queries.
+
+    Parameters
+    ----------
+    items : tuple of float
+        Number of items at each Hamming distance, from 0 to the code length.
+    relevant : tuple of float
+        Number of relevant items at each distance.
+    tied_with : float
+        Number of items at the distance of a relevant item, which is counted too.
+    """
 
     items: tuple[float, ...]
     relevant: tuple[float, ...]
-    tied_with: float  # items at the distance of a relevant item, itself included
+    tied_with: float
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Collection(Searchable):
 
     Parameters
     ----------
-    database, searcher, is_writable, verify : what `create` and `open` pass on
+    database, searcher, is_writable, verify : Database, Searcher, bool and bool
+        Values that `create` and `open` pass on; call one of them instead of the constructor.
 
     >>> import tempfile
     >>> import numpy as np
@@ -87,9 +88,12 @@ class Collection(Searchable):
 
         Parameters
         ----------
-        folder : new or empty
+        folder : str or path-like
+            Folder of the collection, which must be new or empty.
         n_bits : int, 1 to 4096
-        kind, n_threads, options : how to search, as in `HammingIndex`
+            Code length.
+        kind, n_threads, options : str, int or None, and keyword arguments
+            How the collection searches, as in `HammingIndex`.
         """
         searcher = Searcher(kind, n_threads, options)
         state = State(_check.whole("n_bits", n_bits, 1, MAX_BITS))
@@ -111,12 +115,17 @@ class Collection(Searchable):
 
         Parameters
         ----------
-        folder : where it lies
-        writable : whether to change it; one writer at a time, readers are never kept out
-        verify : whether to compare segment files with their checksums when they are opened
-            This reads every file once. Without it, opening is immediate, and damage inside of a
-            segment goes unnoticed until `check`.
-        kind, n_threads, options : how to search, as in `HammingIndex`
+        folder : str or path-like
+            Folder of the collection.
+        writable : bool, default=False
+            Whether the collection is to be changed. Only one process at a time can open it to
+            write; readers are never kept out.
+        verify : bool, default=True
+            Whether segment files are compared with their checksums when they are opened, which
+            reads every file once. Without it, opening is immediate, and damage inside of a segment
+            goes unnoticed until `check`.
+        kind, n_threads, options : str, int or None, and keyword arguments
+            How the collection searches, as in `HammingIndex`.
         """
         searcher = Searcher(kind, n_threads, options)
         database = Database.open(Path(folder), is_writer=bool(writable))

@@ -21,12 +21,14 @@ class HammingIndex(Searchable):
     ----------
     n_bits : int, 1 to 4096
         Code length.
-    kind : "auto", "scan", "mih" or "ivf"
+    kind : {"auto", "scan", "mih", "ivf"}, default="auto"
         How to search. All but "ivf" are exact and return the same.
-    n_threads : int or None
-        Threads of a search; None takes RANKBITS_NUM_THREADS, or all there are.
-    options : options of the kind
-        "mih" and "auto" take copies, "ivf" takes n_lists and n_probes; see `docs/search.md`.
+    n_threads : int or None, default=None
+        Number of threads of a search. None takes the number in RANKBITS_NUM_THREADS or, without
+        it, as many as the process may use.
+    options : keyword arguments
+        Options of the kind: "mih" and "auto" take `copies`, "ivf" takes `n_lists` and `n_probes`.
+        `docs/search.md` explains them.
 
     >>> import numpy as np
     >>> index = HammingIndex(8, kind="scan")
@@ -50,8 +52,10 @@ class HammingIndex(Searchable):
 
         Parameters
         ----------
-        state : what it holds
-        searcher : how it searches
+        state : State
+            The codes and ids that the index holds.
+        searcher : Searcher
+            The kind and the options by which it searches.
         """
         index = cls(state.n_bits)
         index._state, index._searcher = state, searcher
@@ -96,10 +100,13 @@ class HammingIndex(Searchable):
 
         Parameters
         ----------
-        folder : where `save` or a `Collection` wrote it
-        mmap : whether codes are mapped, or read into memory
-            A mapped file must not be truncated by others while it is used.
-        kind, options : how to search, as in the class: n_threads and options of the kind
+        folder : str or path-like
+            Folder that `save` or a `Collection` wrote.
+        mmap : bool, default=True
+            Whether codes are mapped instead of read into memory. A mapped file must not be
+            truncated by others while it is used.
+        kind, options : str and keyword arguments
+            How the index searches, as in the class; `n_threads` is one of the options.
         """
         from rankbits.index import disk
 

@@ -1,7 +1,8 @@
 """Supervision: what y says about which rows are relevant to which, as one object.
 
 The rule for y:
-    None                       distances between the rows of X, cut into levels by their quantiles
+    None                       distances between the rows of X, cut into levels by their quantiles;
+                               between images, those of the features that a backbone makes of them
     an object of affinity      levels over (X, X): dense, tags, neighbours, sparse judgements
     one dimension              class labels: integers or strings; relevant if equal
     two dimensions of 0 and 1  multi-hot: relevant if a tag is shared; graded, their number counts
@@ -161,7 +162,8 @@ def _from_distances(X: np.ndarray) -> Supervision:
     """
     if X.ndim != 2:
         raise InputError(
-            "y must be given for images: distances between pixels say little about what they show"
+            "y must be given for images: distances between pixels say little about what they show; "
+            "give y, or encoder='backbone', which compares images by its features"
         )
     if len(X) < 2:
         raise InputError(f"X must have at least two rows to rank, got n_samples = {len(X)}")

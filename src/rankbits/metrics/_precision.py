@@ -1,8 +1,6 @@
 """Precision: the share of what is retrieved that is relevant.
 
-Notation:
-    n, p  items and positives in a tie       N+  all positives
-    m     places of a tie inside the cutoff
+The notation is that of `_sums/retrieved.py`.
 """
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Recall: the share of the relevant items that is retrieved.
 
-Notation:
-    n, p  items and positives in a tie       N+  all positives
-    m     places of a tie inside the cutoff
+The notation is that of `_sums/retrieved.py`.
 """
 
 import numpy as np
@@ -20,12 +18,9 @@ def recall(h: TieHistogram, k: int | None = None, radius: int | None = None) -> 
 
     Parameters
     ----------
-    h : TieHistogram
-        Counts of database items by Hamming distance and affinity level, one row per query.
-    k : int or None, default=None
-        Number of items to retrieve, at least 1. Exactly one of k and radius must be given.
-    radius : int or None, default=None
-        Hamming radius, from 0 to the code length; every item within it, inclusive, is retrieved.
+    h, k, radius : TieHistogram, and int or None
+        The histogram, and either the rank or the Hamming radius up to which items are retrieved, as
+        in `precision`.
 
     Returns
     -------

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from rankbits.errors import InputError
-from rankbits.evaluation._audit_result import Audit, TieSizes
+from rankbits.evaluation import Audit, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 
 History = Sequence[Mapping[str, Any]]  # one an epoch: epoch, loss, score or None
 
 
-def kept_epoch(history: History) -> Mapping[str, Any]:
+def returned_epoch(history: History) -> Mapping[str, Any]:
     """The epoch whose weights are kept: the first with the best score; without scores the last."""
     if not history:
         raise InputError("history must have at least one epoch, it has none")
@@ -33,7 +33,7 @@ def training_plot(history: History, *, narrow: bool = False, name: str = "traini
     narrow : whether the figure is for a narrow screen
     name : what the parts of the figure are called within a page
     """
-    kept = kept_epoch(history)
+    returned = returned_epoch(history)
     scored = [record for record in history if record["score"] is not None]
 
     def paint(figure: Any) -> None:
@@ -48,7 +48,7 @@ def training_plot(history: History, *, narrow: bool = False, name: str = "traini
             values = [record["score"] for record in scored]
             style = {"color": COLOURS["relevant"], "linewidth": 1.8}
             axes.plot([r["epoch"] for r in scored], values, **style, label="held out, binary codes")
-            _mark(axes, kept["epoch"], kept["score"])
+            _mark(axes, returned["epoch"], returned["score"])
         axes.set_xlim(0, 1.02 * epochs[-1])
         axes.set_ylim(0, 1.02)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
@@ -60,7 +60,7 @@ def training_plot(history: History, *, narrow: bool = False, name: str = "traini
         axes.legend(frameon=False, fontsize=8, loc="lower right")
 
     size = (NARROW, 2.7) if narrow else (WIDE, 2.9)
-    return draw(name, size, paint, _training_words(history, kept))
+    return draw(name, size, paint, _training_words(history, returned))
 
 
 def _mark(axes: Any, epoch: int, score: float) -> None:
@@ -77,12 +77,13 @@ def _mark(axes: Any, epoch: int, score: float) -> None:
     )
 
 
-def _training_words(history: History, kept: Mapping[str, Any]) -> str:
+def _training_words(history: History, returned: Mapping[str, Any]) -> str:
     first, last = (1 - record["loss"] for record in (history[0], history[-1]))
     words = f"Average precision of training batches from {first:.3f} to {last:.3f}"
-    if kept["score"] is None:
+    if returned["score"] is None:
         return f"{words} after {len(history)} epochs."
-    return f"{words}; of held-out rows {kept['score']:.3f} at epoch {kept['epoch']}, which is kept."
+    epoch, score = returned["epoch"], returned["score"]
+    return f"{words}; of held-out rows {score:.3f} at epoch {epoch}, which is kept."
 
 
 def distance_shares(ties: TieSizes) -> tuple[np.ndarray, np.ndarray]:

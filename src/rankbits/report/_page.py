@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankbits._check import extra
-from rankbits.evaluation._audit_result import Audit, AuditRow
+from rankbits.evaluation import Audit, AuditRow
 from rankbits.report import _words
 from rankbits.report._curves import History, distance_plot, training_plot
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankbits._check import extra
-from rankbits.evaluation._audit_result import Audit, AuditedMetric, TieSizes
+from rankbits.evaluation import Audit, AuditedMetric, TieSizes
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 from rankbits.report._words import LABELS, signed
 
@@ -96,8 +96,9 @@ def _range_bar(axes: Any, y: float, metric: AuditedMetric) -> None:
 def _legend(axes: Any) -> tuple[list[Any], list[str]]:
     """Handles and labels, each label once, the exact score and the range first."""
     handles, labels = axes.get_legend_handles_labels()
-    found = dict(zip(labels, handles, strict=True))
-    once = {label: found.pop(label) for label in ("exact (AP_T)", "possible range")} | found
+    handle_of = dict(zip(labels, handles, strict=True))
+    first = ("exact (AP_T)", "possible range")
+    once = {label: handle_of.pop(label) for label in first} | handle_of
     return list(once.values()), list(once)
 
 
@@ -211,5 +212,5 @@ def _bars(places: Sequence[int], heights: Sequence[float]) -> Any:
         )
         for x, h in zip(places, heights, strict=True)
     ]
-    whole = path.Path.make_compound_path(*corners)
-    return lambda **style: patches.PathPatch(whole, **style)
+    outline = path.Path.make_compound_path(*corners)
+    return lambda **style: patches.PathPatch(outline, **style)

@@ -90,8 +90,8 @@ def samples(
             picture=picture(queries.ink[row]),
             label=str(queries.labels[row]),
             nearest={
-                name: _neighbours(asked[row], found, queries.labels[row], database, k)
-                for name, (asked, found) in codes.items()
+                name: _neighbours(query_codes[row], item_codes, queries.labels[row], database, k)
+                for name, (query_codes, item_codes) in codes.items()
             },
         )
         for row in map(int, rows)

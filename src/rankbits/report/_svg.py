@@ -83,7 +83,7 @@ def _for_pages(svg: str, name: str, description: str) -> str:
     """Drop the XML prologue, make ids unique, turn colours into variables, add the description."""
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'href="#|url\(#', lambda found: f"{found[0]}{name}-", svg)
+    svg = re.sub(r'href="#|url\(#', lambda match: f"{match[0]}{name}-", svg)
     for token, colour in COLOURS.items():
         svg = svg.replace(colour, f"var(--{token}, {colour})")
     svg = svg.replace("'DejaVu Sans'", "var(--sans, 'DejaVu Sans', sans-serif)")

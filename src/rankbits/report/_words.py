@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
-from rankbits.evaluation._audit_result import Audit
+from rankbits.evaluation import Audit
 
 EXPLANATIONS = {
     "worst": "In each tie the irrelevant items come first. No tie-breaker can print less.",
@@ -133,14 +133,14 @@ def reversal(audits: Sequence[Audit]) -> str:
     pair = closest_pair(audits)
     if pair is None:
         return ""
-    mine, theirs = ({row.key: row.value for row in audit.ap.rows} for audit in pair)
-    wrong = [key for key in _PRINTED if mine.get(key, 0.0) < theirs.get(key, 0.0)]
+    first, second = ({row.key: row.value for row in audit.ap.rows} for audit in pair)
+    wrong = [key for key in _PRINTED if first.get(key, 0.0) < second.get(key, 0.0)]
     if not wrong:
         return (
             "The tools audited here still agree on which is better; the ranges say they need not."
         )
     listed = "; ".join(
-        f"{LABELS[key]} prints {mine[key]:.4f} for the first and {theirs[key]:.4f} for the second"
+        f"{LABELS[key]} prints {first[key]:.4f} for the first and {second[key]:.4f} for the second"
         for key in wrong
     )
     return f"How a tool treats ties is enough to turn their order round: {listed}."

@@ -163,10 +163,10 @@ class Database:
     def require_integrity(self) -> None:
         """SQLite's own check of its file."""
         with layout.failures(self.folder, "read"):
-            said = self._connection.current().execute("PRAGMA integrity_check").fetchone()[0]
-        if said != "ok":
+            verdict = self._connection.current().execute("PRAGMA integrity_check").fetchone()[0]
+        if verdict != "ok":
             path = self.folder / layout.DATABASE
-            raise FileFormatError(f"{path} is damaged: {str(said).splitlines()[-1]}")
+            raise FileFormatError(f"{path} is damaged: {str(verdict).splitlines()[-1]}")
 
     # Building parts
 

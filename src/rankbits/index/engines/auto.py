@@ -117,21 +117,21 @@ class Auto(Engine):
     def _by_scan(self, call: Call, record: Record) -> Ragged:
         start = time.perf_counter()
         answer = self._scan.search(*call)
-        taken = time.perf_counter() - start
-        record.scan = _smoothed(record.scan, taken / len(call.queries))
-        self._credit += _SHARE * taken
+        seconds = time.perf_counter() - start
+        record.scan = _smoothed(record.scan, seconds / len(call.queries))
+        self._credit += _SHARE * seconds
         if self._builder is None and self._mih is None and len(call.allowed) == 0:
-            self._consider(answer, call.request, taken)
+            self._consider(answer, call.request, seconds)
         return answer
 
-    def _consider(self, answer: Ragged, request: Request, taken: float) -> None:
+    def _consider(self, answer: Ragged, request: Request, seconds: float) -> None:
         """Add up what tables would have saved of this scan, and begin to build them if enough."""
         farthest = answer.distances[answer.offsets[1:][answer.counts > 0] - 1]
         reach = farthest if request.k else np.full(len(answer.counts), request.radius)
         cost = mih.expected_cost(self._segment, self._options.copies, reach) / request.n_threads
         cost *= _SKEW * self._unit
-        if cost < 0.5 * taken and self._may_build():
-            self._promised += taken - cost
+        if cost < 0.5 * seconds and self._may_build():
+            self._promised += seconds - cost
         if self._promised > _PROMISE * _BUILD_SECONDS * self._segment.planes.nbytes:
             self._builder = threading.Thread(target=self._build, name="rankbits tables")
             self._builder.start()
@@ -177,11 +177,11 @@ class Auto(Engine):
         scan, n_threads = record.scan or 0.0, call.request.n_threads
         start = time.perf_counter()
         attempt = tables.attempt(*call, budget=max(1, int(scan * n_threads / self._unit)))
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         if attempt.cost:
-            self._unit = _smoothed(self._unit, taken * n_threads / attempt.cost)
+            self._unit = _smoothed(self._unit, seconds * n_threads / attempt.cost)
         unfinished = np.flatnonzero(~attempt.is_finished)
-        charged = (taken + len(unfinished) * scan) / len(call.queries)
+        charged = (seconds + len(unfinished) * scan) / len(call.queries)
         record.tables = _smoothed(record.tables, charged)
         return attempt.answer, unfinished
 

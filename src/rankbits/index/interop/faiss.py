@@ -37,7 +37,8 @@ def to_faiss(index: CodeSource, *, pad: bool = False) -> Any:
     Parameters
     ----------
     index : HammingIndex or Collection
-    pad : bool
+        Index whose ids and codes are written.
+    pad : bool, default=False
         Whether codes that do not fill their last byte get zero bits up to the next multiple of 8.
         Queries then need the same bytes, which `BinaryCodes.packed` has already.
     """
@@ -66,12 +67,13 @@ def from_faiss(faiss_index: Any, kind: str = "auto", *, n_bits: int | None = Non
 
     Parameters
     ----------
-    faiss_index : a faiss index, or the path of a file that faiss.write_index_binary wrote
-        IndexBinaryFlat, IndexBinaryIDMap, IndexBinaryIDMap2, IndexBinaryIVF, IndexBinaryHNSW or
-        IndexBinaryMultiHash.
-    kind : kind of the new index
-    n_bits : int or None
-        Bits that count, if fewer than faiss has; the others must be zero.
+    faiss_index : faiss.IndexBinary, str or path-like
+        An IndexBinaryFlat, IndexBinaryIDMap, IndexBinaryIDMap2, IndexBinaryIVF, IndexBinaryHNSW or
+        IndexBinaryMultiHash, or the path of a file that faiss.write_index_binary wrote.
+    kind : str, default="auto"
+        How the new index searches: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Code length, if it is shorter than that of the faiss index. The bits beyond it must be zero.
     """
     faiss = _check.extra("faiss", "from_faiss", EXTRA)
     is_file = isinstance(faiss_index, str | os.PathLike)

@@ -97,13 +97,19 @@ def from_lance(
 
     Parameters
     ----------
-    uri : folder or address of the database
-    table : its name
-    kind : kind of the new index
-    n_bits : int or None
-        Bits in a code if the table does not tell; None takes 8 per byte.
-    id_column : a column of integers; None numbers the rows from 0
-    code_column : a column of fixed_size_list of uint8, or of fixed_size_binary
+    uri : str or path-like
+        Folder or address of the database.
+    table : str
+        Name of the table.
+    kind : str, default="auto"
+        How the new index searches: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Code length, for a table that does not say it. None then takes 8 bits for each byte.
+    id_column : str or None, default="id"
+        Name of a column of integers, which are the ids. None numbers the rows from 0.
+    code_column : str, default="vector"
+        Name of the column with the packed codes, of type fixed_size_list of uint8 or
+        fixed_size_binary.
     """
     pa = _check.extra("pyarrow", "from_lance", EXTRA)
     lancedb = _check.extra("lancedb", "from_lance", EXTRA)

@@ -39,11 +39,13 @@ def from_npz(path: Path, kind: str = "auto", *, n_bits: int | None = None) -> Ha
 
     Parameters
     ----------
-    path : a file with the array `codes`, uint8 of shape (n, bytes), and if it has them `ids`
-        (integers; else items are numbered from 0), `n_bits` (one integer) and `model` (one text)
-    kind : kind of the new index
-    n_bits : int or None
-        Bits in a code if the file does not tell; None takes 8 per byte.
+    path : str or path-like
+        File with the array `codes`, uint8 of shape (n, bytes). It may also have `ids` (integers;
+        without them items are numbered from 0), `n_bits` (one integer) and `model` (one text).
+    kind : str, default="auto"
+        How the new index searches: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Code length, for a file that does not say it. None then takes 8 bits for each byte.
     """
     with npz.open_codes(require_file(path, "a .npz file")) as content:
         return index_of(content, n_bits, kind)

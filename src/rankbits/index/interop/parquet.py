@@ -32,9 +32,13 @@ def to_parquet(
     Parameters
     ----------
     index : HammingIndex or Collection
-    path : the file
-    id_column, code_column : names of the columns
-    row_group : items in a row group, which is what stays in memory at a time
+        Index whose ids and codes are written.
+    path : str or path-like
+        File to write.
+    id_column, code_column : str, default="id" and "code"
+        Names of the columns with the ids and with the packed codes.
+    row_group : int
+        Number of items in a row group, which is what is in memory at a time.
     """
     require_source(index)
     _check.extra("pyarrow", "to_parquet", EXTRA)
@@ -59,12 +63,17 @@ def from_parquet(
 
     Parameters
     ----------
-    path : the file
-    kind : kind of the new index
-    n_bits : int or None
-        Bits in a code if the file does not tell; None takes 8 per byte.
-    id_column : a column of integers; None numbers the rows from 0
-    code_column : a column of fixed_size_binary, or of fixed_size_list of uint8
+    path : str or path-like
+        File to read.
+    kind : str, default="auto"
+        How the new index searches: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
+    n_bits : int or None, default=None
+        Code length, for a file that does not say it. None then takes 8 bits for each byte.
+    id_column : str or None, default="id"
+        Name of a column of integers, which are the ids. None numbers the rows from 0.
+    code_column : str, default="code"
+        Name of the column with the packed codes, of type fixed_size_binary or fixed_size_list of
+        uint8.
     """
     _check.extra("pyarrow", "from_parquet", EXTRA)
     name = require_file(path, "a .parquet file")

@@ -67,7 +67,7 @@ def read_text(file: IO[bytes], n_bits: int | None, source: str) -> tuple[int, It
     """Bits in a code and the blocks of COPY text."""
     first = file.readline()
     if first in (b"", b"\\.\n"):
-        return _told(n_bits, source), iter(())
+        return _require_n_bits(n_bits, source), iter(())
     n_stored = len(first.rstrip(b"\n").partition(b"\t")[2])
     n_bits = _resolved(n_bits, n_stored, source)
     return n_bits, _text_blocks(file, first, n_bits, source)
@@ -123,7 +123,7 @@ def read_binary(
     n_skipped += len(_HEADER)
     rest = _filled(start, stream, n_skipped + 22)[n_skipped:]  # 22: a row before its code
     if rest == _END:
-        return _told(n_bits, source), iter(())
+        return _require_n_bits(n_bits, source), iter(())
     id_bytes, n_stored = _first_row(bytes(rest), source)
     n_bits = _resolved(n_bits, n_stored, source)
     layout = _layout(id_bytes, -(-n_bits // 8))
@@ -176,7 +176,8 @@ def _filled(buffer: bytearray, stream: Iterator[bytes], n: int) -> bytearray:
     return buffer
 
 
-def _told(n_bits: int | None, source: str) -> int:
+def _require_n_bits(n_bits: int | None, source: str) -> int:
+    """The number of bits that the caller gave, for a file without codes."""
     if n_bits is None:
         raise InputError(f"n_bits must be given, since {source} has no codes that tell it")
     return n_bits

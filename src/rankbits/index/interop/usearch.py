@@ -33,8 +33,11 @@ def to_usearch(index: CodeSource, *, n_threads: int | None = None, **options: in
     Parameters
     ----------
     index : HammingIndex or Collection
-    n_threads : threads that build the graph; None takes all there are
-    options : connectivity, expansion_add and expansion_search, as usearch has them
+        Index whose ids and codes are written.
+    n_threads : int or None, default=None
+        Number of threads that build the graph. None takes all there are.
+    options : keyword arguments
+        Options of usearch's graph: connectivity, expansion_add and expansion_search.
     """
     require_source(index)
     usearch = _check.extra("usearch.index", "to_usearch", EXTRA)
@@ -54,8 +57,10 @@ def from_usearch(usearch_index: Any, kind: str = "auto") -> HammingIndex:
 
     Parameters
     ----------
-    usearch_index : usearch.index.Index of dtype b1, or the path of a file that its save() wrote
-    kind : kind of the new index
+    usearch_index : usearch.index.Index, str or path-like
+        An index of dtype b1, or the path of a file that its save() wrote.
+    kind : str, default="auto"
+        How the new index searches: "auto", "scan", "mih" or "ivf", as in `HammingIndex`.
     """
     usearch = _check.extra("usearch.index", "from_usearch", EXTRA)
     is_file = isinstance(usearch_index, str | os.PathLike)

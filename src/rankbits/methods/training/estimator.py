@@ -6,6 +6,7 @@ shall not maximize AP, computes the value of each query in `_query_values`.
 
 import copy
 import time
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -73,7 +74,8 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             The training rows.
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
-            pairs as levels 1, 2, 5 and 10.
+            pairs as levels 1, 2, 5 and 10; images are compared by the features that the backbone
+            makes of them before it is trained.
         """
         started = time.perf_counter()
         rows = self._training_rows(X, y)
@@ -84,9 +86,9 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         self.encoder_, self.history_, self.report_ = fitted.encoder, fitted.history, fitted.report
         return self
 
+    @abstractmethod
     def _build_loss(self, supervision: Supervision) -> nn.Module:
         """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
-        raise NotImplementedError
 
     def _query_values(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
         """Value of each query at codes phi of ±1, which validation maximizes: tie-aware AP."""

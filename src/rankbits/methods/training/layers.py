@@ -13,7 +13,6 @@ from torch.nn import functional
 from rankbits.methods.training import parallel
 
 _BLOCK_CELLS = 1 << 22
-_SAMPLE = 1024
 _FLOOR = -8.0  # smallest log-probability: below it, differences mean nothing
 _CLASSIFIER_DROPOUT = 0.3
 
@@ -54,7 +53,7 @@ class Standardize(nn.Module):
 
 
 class RbfFeatures(nn.Module):
-    """Kernel features exp(-|x - a|² / 2w²) of the anchors a; w is the median distance to them."""
+    """Kernel features exp(-|x - a|² / 2w²) of the anchors a; 1 / 2w² is the gamma of kernels.py."""
 
     anchors: Tensor
     width: Tensor
@@ -66,11 +65,12 @@ class RbfFeatures(nn.Module):
 
     def learn(self, rows: Tensor, rng: np.random.Generator) -> None:
         """Draw anchors among the rows without repeats, and measure the width on a sample."""
+        from rankbits.methods.shallow.kernels import median_gamma  # only fitting needs SciPy's part
+
         chosen = rng.choice(len(rows), len(self.anchors), replace=False)
         self.anchors.copy_(rows[torch.from_numpy(chosen)])
-        sample = rng.choice(len(rows), min(len(rows), _SAMPLE), replace=False)
-        distances = torch.cdist(rows[torch.from_numpy(sample)], self.anchors.cpu())
-        self.width.copy_(distances[distances > 0].median())
+        gamma = median_gamma(rows.numpy(), self.anchors.cpu().numpy(), rng)
+        self.width.fill_(1 / math.sqrt(2 * gamma))
 
     def forward(self, x: Tensor) -> Tensor:
         squares = (x**2).sum(1, keepdim=True) + (self.anchors**2).sum(1) - 2 * x @ self.anchors.T

@@ -10,6 +10,7 @@ Notation, for a parameter w with gradient g, rate η and decay λ:
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -31,7 +32,7 @@ class TrainedWeight:
     decay: float
 
 
-class Optimizer:
+class Optimizer(ABC):
     """What both have in common: weights, moments, and the way they are saved."""
 
     n_moments = 1
@@ -56,8 +57,9 @@ class Optimizer:
             if trained.weight.grad is not None:
                 self._move(trained, trained.weight.grad, trained.rate * factor)
 
+    @abstractmethod
     def _move(self, trained: TrainedWeight, gradient: Tensor, rate: float) -> None:
-        raise NotImplementedError
+        """Move one weight against its gradient."""
 
     def state(self) -> dict[str, Tensor]:
         """The moments by number and name."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from torch import Tensor, nn
+from torch import Tensor
 
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision, supervise
@@ -19,13 +19,11 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.backbones import (
     NAMES,
-    build_backbone,
-    compute_features,
+    RowReader,
     name_backbone,
 )
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
-from rankbits.methods.training.devices import choose_device
 from rankbits.methods.training.encoders import Encoder, build_encoder, learn_scales
 from rankbits.methods.training.fields import check_parameters, is_auto
 from rankbits.methods.training.initialization import Initialization
@@ -74,14 +72,13 @@ def prepare(
 ) -> Preparation:
     """Settle everything that a training on these rows needs."""
     check_parameters(parameters)
-    supervision = supervise_rows(parameters, method, rows, y)
+    reader = RowReader(parameters, rows)
+    supervision = supervise_rows(parameters, method, reader, y)
     method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
-    device = choose_device(config.device)
-    backbone = build_backbone(config, rows)
-    inputs, head_inputs = read_inputs(config, backbone, rows, split, device)
+    inputs, head_inputs = read_inputs(config, reader, split)
     architecture = describe_encoder(config, head_inputs, supervision)
-    encoder = build_encoder(architecture, backbone)
+    encoder = build_encoder(architecture, reader.backbone)
     rng = np.random.default_rng([config.seed, _SCALES_STREAM])
     constant_features = learn_scales(encoder, head_inputs, rng, config.scaling)
     if not config.fine_tune:
@@ -91,7 +88,7 @@ def prepare(
         config=config,
         supervision=supervision,
         split=split,
-        device=device,
+        device=reader.device,
         inputs=inputs,
         head_inputs=head_inputs,
         encoder=encoder,
@@ -102,11 +99,13 @@ def prepare(
 
 
 def supervise_rows(
-    parameters: TrainingParameters, method: MethodDefinition, rows: np.ndarray, y: Any
+    parameters: TrainingParameters, method: MethodDefinition, reader: RowReader, y: Any
 ) -> Supervision:
     """What y says about the rows, if the method can use it."""
+    rows = reader.rows
     if y is None:
         method.require_labels("distances")
+        rows = reader.comparable_rows()
     graded = method.grades_tags if is_auto(parameters.graded) else parameters.graded
     supervision = supervise(rows, y, graded=graded)
     method.require_labels(supervision_kind(supervision))
@@ -153,21 +152,14 @@ def choose_seed(parameters: TrainingParameters) -> int:
 
 
 def read_inputs(
-    config: TrainingConfig,
-    backbone: nn.Module | None,
-    rows: np.ndarray,
-    split: RowSplit,
-    device: torch.device,
+    config: TrainingConfig, reader: RowReader, split: RowSplit
 ) -> tuple[Tensor, Tensor]:
     """All rows as the trained module reads them, and the training rows as its head reads them."""
-    inputs = torch.from_numpy(rows)
-    if backbone is None:
+    inputs = torch.from_numpy(reader.rows)
+    if reader.backbone is None:
         return inputs, split.take_training(inputs)
-    backbone.to(device)
-    if config.fine_tune:
-        return inputs, compute_features(backbone, split.take_training(inputs), device)
-    features = compute_features(backbone, inputs, device)
-    return features, split.take_training(features)
+    head_inputs = split.take_training(reader.features)
+    return (inputs if config.fine_tune else reader.features), head_inputs
 
 
 def describe_encoder(

@@ -62,6 +62,15 @@ COMMON: Recipe = {
     "ema": 0.0,
     "validation_fraction": 0.0,
 }
+_BY_DISTANCE: Recipe = {
+    "scaling": "common",
+    "init": "itq",
+    "alpha": 2.0,
+    "learning_rate": _rate_from_itq,
+    "weight_decay": 0.0,
+    "batch_size": 1280,
+    "noise": 0.3,
+}
 _REGULARIZED: Recipe = {"hidden": (512,), "dropout": 0.5, "input_dropout": 0.2, "ema": 0.98}
 RECIPES: Recipes = {
     "linear": {},
@@ -72,15 +81,7 @@ RECIPES: Recipes = {
         "noise": 0.7,
         "noise_scaling": "common",
     },
-    ("linear", "distances"): {
-        "scaling": "common",
-        "init": "itq",
-        "alpha": 2.0,
-        "learning_rate": _rate_from_itq,
-        "weight_decay": 0.0,
-        "batch_size": 1280,
-        "noise": 0.3,
-    },
+    ("linear", "distances"): _BY_DISTANCE,
     ("linear", "judgements"): {
         "scaling": "common",
         "init": "itq",
@@ -120,6 +121,7 @@ RECIPES: Recipes = {
         "ema": 0.99,
     },
     "backbone": _REGULARIZED,
+    ("backbone", "distances"): _BY_DISTANCE,
     ("backbone", "tuned"): {
         **_REGULARIZED,
         "batch_size": 128,
@@ -153,9 +155,7 @@ def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> 
     """
     if not is_auto(parameters.encoder):
         return parameters.encoder
-    wants_layers = not is_auto(parameters.hidden) and len(parameters.hidden) > 0
-    by_distance = supervision_kind(supervision) == "distances"
-    return "linear" if by_distance and not wants_layers else "mlp"
+    return "linear" if _keeps_distances(parameters, supervision) else "mlp"
 
 
 def encoder_kind(encoder: "str | nn.Module") -> str:
@@ -176,6 +176,12 @@ def supervision_kind(supervision: Supervision) -> str:
     return "distances" if isinstance(supervision.affinity, Neighbours) else "levels"
 
 
+def _keeps_distances(parameters: TrainingParameters, supervision: Supervision) -> bool:
+    """Whether distances say what is relevant, and the user gave no hidden layers."""
+    has_layers = not is_auto(parameters.hidden) and len(parameters.hidden) > 0
+    return supervision_kind(supervision) == "distances" and not has_layers
+
+
 def _choose_key(
     encoder: "str | nn.Module",
     parameters: TrainingParameters,
@@ -184,7 +190,8 @@ def _choose_key(
 ) -> Key:
     kind = encoder_kind(encoder)
     applies = {
-        supervision_kind(supervision): True,
+        supervision_kind(supervision): kind != "backbone"
+        or _keeps_distances(parameters, supervision),
         "posterior": _learns_posterior(parameters, supervision, method_recipes),
         "tuned": bool(parameters.fine_tune),
     }

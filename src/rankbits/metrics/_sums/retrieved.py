@@ -1,7 +1,8 @@
 """What is retrieved: the first k ranks, or the ball of a Hamming radius.
 
-Notation:
-    n, p  items and positives in a tie       m  places of a tie inside the cutoff
+Notation, here and in precision, recall and F1:
+    n, p  items and positives in a tie       N+  all positives
+    m     places of a tie inside the cutoff
     A cutoff takes exactly one of k, a rank, and radius, a distance, which is inclusive.
 """
 

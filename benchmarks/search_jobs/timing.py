@@ -44,15 +44,15 @@ class Timing:
     mean: float
 
 
-def in_turns(runs: dict[str, tuple[Callable[[], object], int]], rounds: int) -> dict[str, Timing]:
+def in_turns(calls: dict[str, tuple[Callable[[], object], int]], rounds: int) -> dict[str, Timing]:
     """Times of named (call, number of queries), one after the other, several rounds."""
-    taken: dict[str, list[float]] = {name: [] for name in runs}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
-        for name, (call, n_queries) in runs.items():
+        for name, (call, n_queries) in calls.items():
             start = time.perf_counter()
             call()
-            taken[name].append((time.perf_counter() - start) / n_queries)
-    return {name: Timing(min(times), sum(times) / rounds) for name, times in taken.items()}
+            seconds[name].append((time.perf_counter() - start) / n_queries)
+    return {name: Timing(min(times), sum(times) / rounds) for name, times in seconds.items()}
 
 
 def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
@@ -62,8 +62,8 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     sys.stdout.flush()
 
 
-def ratio(theirs: Timing | None, ours: Timing) -> str:
-    return f"{theirs.best / ours.best:.2f}×" if theirs else "–"
+def ratio(other: Timing | None, ours: Timing) -> str:
+    return f"{other.best / ours.best:.2f}×" if other else "–"
 
 
 def rate(timing: Timing | None, n: int) -> str:

@@ -21,7 +21,7 @@ class Peer:
     search: Search
     n_bytes: int = 0
     build_seconds: float = 0.0
-    kept: object = field(default=None, repr=False)  # what the search needs to stay alive
+    index: object = field(default=None, repr=False)  # what `search` asks; None where there is none
 
 
 @dataclass
@@ -32,29 +32,35 @@ class Sweep:
     settings: dict[str, Callable[[], None]]  # what to say, and what sets it
 
 
-def timed(build: Callable[[], object]) -> tuple[object, float]:
+def search_call(peer: Peer, queries: np.ndarray, k: int) -> tuple[Callable[[], object], int]:
+    """The call that `in_turns` measures, and its number of queries."""
+    return lambda: peer.search(queries, k), len(queries)
+
+
+def build_in_time(build: Callable[[], object]) -> tuple[object, float]:
+    """What `build` returns, and the seconds it took."""
     start = time.perf_counter()
-    made = build()
-    return made, time.perf_counter() - start
+    index = build()
+    return index, time.perf_counter() - start
 
 
-def packages() -> dict[str, object]:
+def import_packages() -> dict[str, object]:
     """faiss and usearch, as far as they are installed; faiss on one thread."""
-    found: dict[str, object] = {}
+    packages: dict[str, object] = {}
     try:
         import faiss
 
         faiss.omp_set_num_threads(1)
-        found["faiss"] = faiss
+        packages["faiss"] = faiss
     except ImportError:
         print("faiss is not installed: left out")
     try:
         import usearch.index
 
-        found["usearch"] = usearch.index
+        packages["usearch"] = usearch.index
     except ImportError:
         print("usearch is not installed: left out")
-    return found
+    return packages
 
 
 def rankbits_peer(codes: np.ndarray, kind: str, k: int = 10, n_threads: int = 1, **more) -> Peer:
@@ -67,12 +73,11 @@ def rankbits_peer(codes: np.ndarray, kind: str, k: int = 10, n_threads: int = 1,
             index.search(codes[:1], k)
         return index
 
-    index, seconds = timed(build)
+    index, seconds = build_in_time(build)
     name = f"rankbits {kind}" + (f", {n_threads} threads" if n_threads > 1 else "")
     name += "".join(f", {option}={value}" for option, value in more.items())
-    found = Peer(name, lambda queries, k: index.search(queries, k)[0], 0, seconds, index)
-    found.n_bytes = index.n_bytes
-    return found
+    n_bytes = index.n_bytes
+    return Peer(name, lambda queries, k: index.search(queries, k)[0], n_bytes, seconds, index)
 
 
 def numpy_peer(codes: np.ndarray) -> Peer:
@@ -97,10 +102,10 @@ def faiss_flat(faiss, codes: np.ndarray, n_threads: int = 1) -> Peer:
         index.add(codes)
         return index
 
-    found = _faiss_peer(faiss, "faiss flat", build)
+    peer = _faiss_peer(faiss, "faiss flat", build)
     if n_threads == 1:
-        return found
-    on_one = found.search
+        return peer
+    on_one = peer.search
 
     def search(queries: np.ndarray, k: int) -> np.ndarray:
         faiss.omp_set_num_threads(n_threads)
@@ -109,12 +114,12 @@ def faiss_flat(faiss, codes: np.ndarray, n_threads: int = 1) -> Peer:
         finally:
             faiss.omp_set_num_threads(1)
 
-    found.name, found.search = f"faiss flat, {n_threads} threads", search
-    return found
+    peer.name, peer.search = f"faiss flat, {n_threads} threads", search
+    return peer
 
 
 def _faiss_peer(faiss, name: str, build: Callable[[], object]) -> Peer:
-    index, seconds = timed(build)
+    index, seconds = build_in_time(build)
     n_bytes = faiss.serialize_index_binary(index).nbytes  # it does not tell its memory
     return Peer(name, lambda queries, k: index.search(queries, k)[0], n_bytes, seconds, index)
 
@@ -156,13 +161,13 @@ def faiss_sweeps(faiss, codes: np.ndarray, with_graphs: bool) -> Iterator[Sweep]
         return index
 
     ivf = _faiss_peer(faiss, "faiss IVF", lists)
-    probes = {f"nprobe {n}": setting(ivf.kept, "nprobe", n) for n in (1, 2, 4, 8, 16, 32, 64)}
+    probes = {f"nprobe {n}": setting(ivf.index, "nprobe", n) for n in (1, 2, 4, 8, 16, 32, 64)}
     yield Sweep(ivf, probes)
     multi = _faiss_peer(faiss, "faiss MultiHash", hashes)
-    yield Sweep(multi, {f"nflip {n}": setting(multi.kept, "nflip", n) for n in (0, 1, 2)})
+    yield Sweep(multi, {f"nflip {n}": setting(multi.index, "nflip", n) for n in (0, 1, 2)})
     if with_graphs:
         hnsw = _faiss_peer(faiss, "faiss HNSW16", graph)
-        owner = hnsw.kept.hnsw
+        owner = hnsw.index.hnsw
         sizes = (16, 32, 64, 128, 256, 512)
         yield Sweep(hnsw, {f"efSearch {n}": setting(owner, "efSearch", n) for n in sizes})
 
@@ -175,7 +180,7 @@ def usearch_sweep(usearch, codes: np.ndarray) -> Sweep:
         index.add(np.arange(len(codes)), codes, threads=1)
         return index
 
-    index, seconds = timed(build)
+    index, seconds = build_in_time(build)
 
     def search(queries: np.ndarray, k: int) -> np.ndarray:
         return index.search(queries, k, threads=1).distances.reshape(-1, k)
@@ -188,7 +193,7 @@ def usearch_sweep(usearch, codes: np.ndarray) -> Sweep:
 def rankbits_sweep(codes: np.ndarray) -> Sweep:
     peer = rankbits_peer(codes, "ivf")
     probes = {
-        f"n_probes {n}": lambda n=n: peer.kept.configure(n_probes=n)
+        f"n_probes {n}": lambda n=n: peer.index.configure(n_probes=n)
         for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
     }
     return Sweep(peer, probes)

@@ -1,0 +1,1 @@
+"""The jobs of `search.py`, one module for each question."""
