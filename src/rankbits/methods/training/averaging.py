@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.training import parallel
+from rankbits.methods.training.maps import maps_of
 
 _Norm = nn.modules.batchnorm._BatchNorm
 _ROWS = 8192
@@ -71,7 +72,8 @@ def measure_statistics(module: nn.Module, inputs: Tensor, block: int) -> None:
     rows = inputs[torch.from_numpy(order[:_ROWS])]
     with parallel.alone():
         for start in range(0, max(len(rows) - 1, 1), block):  # a last row alone has no variance
-            module(rows[start : start + block])
+            for part in maps_of(module):
+                part(rows[start : start + block])
     module.train(was_training)
     for layer, momentum in zip(norms, momenta, strict=True):
         layer.momentum = momentum

@@ -4,17 +4,31 @@ No row comes twice in a batch: it would be its own neighbour at distance 0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from rankbits.methods.supervision import Supervision
 
+REAL_SLOPE = 1.0  # real-valued queries are tanh of their logits
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
 
 Sampler = Callable[[np.random.Generator], list[np.ndarray]]
+
+
+class StepRows(NamedTuple):
+    """Positions of the queries and of the items of a step; one array if they are the same rows."""
+
+    queries: np.ndarray
+    items: np.ndarray
+
+    @property
+    def are_same(self) -> bool:
+        """Whether every query is an item of its step."""
+        return self.items is self.queries
 
 
 @dataclass(frozen=True)
@@ -29,8 +43,29 @@ class Batch:
     alpha: float  # the slope of tanh(α f)
     classes: Tensor | None = None  # (M,) int64, if y is class labels
     tags: Tensor | None = None  # (M, L) of 0 and 1, if y is multi-hot
-    gallery: Tensor | None = None  # (K, b) logits without gradient
-    own: Tensor | None = None  # (M,) each query's own row of the gallery
+    gallery: Tensor | None = None  # (K, b) logits
+    own: Tensor | None = None  # (M,) each query's own row of the gallery, -1 for none
+    trains_gallery: bool = False  # whether the gallery has a gradient: it is encoded in this step
+    has_real_queries: bool = False  # whether queries stay real-valued, and only items become bits
+    item_rows: np.ndarray | None = None  # (K,), and so on, if the gallery is encoded in this step
+    item_classes: Tensor | None = None
+    item_tags: Tensor | None = None
+
+    @property
+    def query_alpha(self) -> float:
+        """The slope of tanh(α f) for queries: 1 where they stay real-valued, else `alpha`."""
+        return REAL_SLOPE if self.has_real_queries else self.alpha
+
+    def of_items(self) -> "Batch":
+        """The batch of the items that are encoded in this step, for a loss that knows no pairs."""
+        assert self.item_rows is not None  # noqa: S101
+        return replace(
+            self,
+            rows=self.item_rows,
+            classes=self.item_classes,
+            tags=self.item_tags,
+            has_real_queries=False,
+        )
 
 
 def build_sampler(name: str, supervision: Supervision, batch_size: int) -> Sampler:

@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision, check_contrast
+from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 
 MOST_ROWS = 2048
+_GRID = 1024  # bins of the scores of real-valued queries
 _STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
 
 Objective = Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
@@ -54,13 +57,21 @@ def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit
 class HardScore:
     """The objective itself at ±1 codes of the held-out rows, at most 2,048 of them.
 
-    They rank each other or, where half of them have nothing relevant among them, all rows.
+    They rank each other or, where half of them have nothing relevant among them, all rows. Queries
+    that stay real-valued are scored on a fine grid: what shares a bin counts as tied.
     """
 
     def __init__(
-        self, inputs: Tensor, supervision: Supervision, rows: np.ndarray, objective: Objective
+        self,
+        inputs: Tensor,
+        supervision: Supervision,
+        rows: np.ndarray,
+        objective: Objective,
+        *,
+        has_real_queries: bool = False,
     ) -> None:
         self.inputs, self.objective = inputs, objective
+        self.has_real_queries = has_real_queries
         self.queries = torch.from_numpy(rows[:: -(-len(rows) // MOST_ROWS)])
         queries = self.queries.numpy()
         levels = supervision.levels(queries, queries)
@@ -72,7 +83,9 @@ class HardScore:
 
     def __call__(self, module: nn.Module) -> float:
         """Mean over the queries that have a positive."""
-        if self.is_square:
+        if has_two_maps(module):
+            values = self._rank_by_two_maps(module)
+        elif self.is_square:
             values = self.objective(_codes(module, self.inputs[self.queries]), self.levels)
         else:
             codes = _codes(module, self.inputs)
@@ -80,6 +93,19 @@ class HardScore:
             values = self.objective(codes[own], self.levels, gallery=codes, own=own)
         known = values[~values.isnan()]
         return float(known.mean()) if len(known) else 0.0
+
+    def _rank_by_two_maps(self, module: nn.Module) -> Tensor:
+        """Values of the queries against the items, each by the map of its side."""
+        rows, grid = self.inputs[self.queries], {}
+        if self.has_real_queries:
+            queries = torch.tanh(REAL_SLOPE * encode_rows(query_map(module), rows))
+            grid = {"n_bins": _GRID}
+        else:
+            queries = _codes(query_map(module), rows)
+        items = _codes(item_map(module), rows if self.is_square else self.inputs)
+        own = torch.arange(len(rows)) if self.is_square else self.queries
+        own = own.to(items.device)
+        return self.objective(queries, self.levels, gallery=items, own=own, **grid)
 
 
 def _codes(module: nn.Module, inputs: Tensor) -> Tensor:
