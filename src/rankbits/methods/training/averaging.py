@@ -38,12 +38,16 @@ class WeightAverage:
             self.weights[name].lerp_(parameter.detach(), 1 - rate)
 
     @contextmanager
-    def applied(self, module: nn.Module, inputs: Tensor, block: int) -> Iterator[None]:
-        """Put the average into the module for the length of a block."""
+    def applied(self, module: nn.Module, inputs: list[Tensor], block: int) -> Iterator[None]:
+        """Put the average into the module for the length of a block.
+
+        `inputs` are the rows that each of its maps reads: the items, and the queries.
+        """
         last = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
         module.load_state_dict({**last, **self.weights})
         try:
-            measure_statistics(module, inputs, block)
+            for part, rows in zip(maps_of(module), inputs, strict=False):
+                measure_statistics(part, rows, block)
             yield
         finally:
             module.load_state_dict(last)
@@ -72,8 +76,7 @@ def measure_statistics(module: nn.Module, inputs: Tensor, block: int) -> None:
     rows = inputs[torch.from_numpy(order[:_ROWS])]
     with parallel.alone():
         for start in range(0, max(len(rows) - 1, 1), block):  # a last row alone has no variance
-            for part in maps_of(module):
-                part(rows[start : start + block])
+            module(rows[start : start + block])
     module.train(was_training)
     for layer, momentum in zip(norms, momenta, strict=True):
         layer.momentum = momentum

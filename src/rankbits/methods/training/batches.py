@@ -10,13 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.config import queries_of_step
 
 REAL_SLOPE = 1.0  # real-valued queries are tanh of their logits
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
 
 Sampler = Callable[[np.random.Generator], list[np.ndarray]]
+LogSampler = Callable[[np.random.Generator], list["StepRows"]]
 
 
 class StepRows(NamedTuple):
@@ -83,6 +86,29 @@ def build_sampler(name: str, supervision: Supervision, batch_size: int) -> Sampl
     return lambda rng: draw_plain(n, batch_size, rng)
 
 
+def build_log_sampler(name: str, log: QueryLog, batch_size: int) -> LogSampler:
+    """The same for logged queries: a quarter as many of them as items in a step.
+
+    "plain" draws the items at random; "anchors" takes some that are relevant to the queries first.
+    """
+    n_queries, n_items = queries_of_step(batch_size), min(batch_size, log.n_items)
+    if name == "plain":
+        offsets, items = np.zeros(len(log) + 1, np.int64), np.empty(0, np.int64)
+        queries = np.arange(len(log))
+    else:
+        offsets, items = log.positives(_MOST_POSITIVES)
+        queries = np.flatnonzero(np.diff(offsets))
+
+    def sample(rng: np.random.Generator) -> list[StepRows]:
+        order, steps = rng.permutation(queries), []
+        for chosen in np.array_split(order, -(-len(order) // n_queries)):
+            positives = _draw_positives(chosen, offsets, items, rng)
+            steps.append(StepRows(chosen, _fill(positives, log.n_items, n_items, rng)))
+        return steps
+
+    return sample
+
+
 def draw_plain(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Every row once, in nearly equal batches of at most `batch_size`."""
     return np.array_split(rng.permutation(n), -(-n // batch_size))
@@ -119,12 +145,20 @@ def draw_anchored(
     batches = []
     for start in range(0, len(anchors), n_each):
         chosen = anchors[start : start + n_each]
-        rows = list(chosen)
-        for anchor in chosen:
-            positives = items[offsets[anchor] : offsets[anchor + 1]]
-            rows.extend(rng.permutation(positives)[:_POSITIVES_EACH])
-        batches.append(_fill(np.array(rows), n, batch_size, rng))
+        rows = np.concatenate([chosen, _draw_positives(chosen, offsets, items, rng)])
+        batches.append(_fill(rows, n, batch_size, rng))
     return batches
+
+
+def _draw_positives(
+    queries: np.ndarray, offsets: np.ndarray, items: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """At most three items that are relevant to each query, in the order of the queries."""
+    drawn = [np.empty(0, np.int64)]
+    for query in queries:
+        positives = items[offsets[query] : offsets[query + 1]]
+        drawn.append(rng.permutation(positives)[:_POSITIVES_EACH])
+    return np.concatenate(drawn)
 
 
 class _Deck:

@@ -25,7 +25,7 @@ from rankbits.methods.training.encoders import Encoder, build_encoder, encode_ro
 from rankbits.methods.training.fitting import assemble, train
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.preparation import prepare
+from rankbits.methods.training.preparation import LoggedQueries, prepare
 from rankbits.methods.training.recipes import Recipes
 
 _NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
@@ -68,7 +68,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
     _accepted_labels: ClassVar[tuple[str, ...]] = ()
     _recipes: ClassVar[Recipes] = {}
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, query_X: Any = None, judgements: Any = None) -> Self:
         """Train the encoder.
 
         Parameters
@@ -78,16 +78,45 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
             pairs as levels 1, 2, 5 and 10.
+        query_X : array of shape (n_queries, features), or None
+            Queries that are rows of their own, such as a log of searches. Without them every row
+            of X is a query to the others.
+        judgements : an affinity over (query_X, X), or None
+            What is relevant to these queries, such as `rankbits.affinity.judgements` and
+            `read_judgements` give. It takes the place of y.
         """
         started = time.perf_counter()
         rows = self._training_rows(X, y)
+        logged = self._read_queries(query_X, judgements, y)
         with limit_threads(self.n_threads), own_generators():
-            preparation = prepare(self, self._define_method(), rows, y)
+            preparation = prepare(self, self._define_method(), rows, y, logged)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
         self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
         self.history_, self.report_ = fitted.history, fitted.report
         return self
+
+    def _read_queries(
+        self,
+        query_X: Any,
+        judgements: Any,
+        y: Any,
+    ) -> LoggedQueries | None:
+        """Logged queries, checked as rows are; both arguments belong together."""
+        if query_X is None and judgements is None:
+            return None
+        if query_X is None or judgements is None:
+            raise InputError(
+                "query_X and judgements must be given together, got one of them; judgements over "
+                "(X, X) are y"
+            )
+        if y is not None:
+            raise InputError("y must be None where judgements say what is relevant to query_X")
+        try:
+            rows = self._rows(self._check_X(query_X, reset=False), 0)
+        except InputError as error:
+            raise InputError(f"query_X: {error}") from None
+        return LoggedQueries(rows, judgements)
 
     def _build_loss(self, supervision: Supervision) -> nn.Module:
         """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""

@@ -74,6 +74,7 @@ def train_bits(
             build_module=lambda: build_maps(preparation, frame, head_weights),
             build_loss=lambda: method.build_loss(preparation.supervision),
             inputs=inputs,
+            query_inputs=select_training_queries(preparation),
             supervision=supervision.tabulated(),
             config=config,
             score=build_score(preparation, frame),
@@ -114,8 +115,16 @@ def select_training_rows(
         return posterior.pool.inputs, DrawnClasses(posterior.pool.probabilities)
     split, inputs = preparation.split, preparation.head_inputs
     if preparation.tunes_backbone:
-        inputs = split.take_training(preparation.inputs)
+        is_log = preparation.query_inputs is not None
+        inputs = preparation.inputs if is_log else split.take_training(preparation.inputs)
     return inputs.to(preparation.device), preparation.supervision.take(split.train)
+
+
+def select_training_queries(preparation: Preparation) -> Tensor | None:
+    """The logged queries that the bits are trained on; None if rows of X are the queries."""
+    if preparation.query_inputs is None:
+        return None
+    return preparation.split.take_training(preparation.query_inputs).to(preparation.device)
 
 
 def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
@@ -135,8 +144,13 @@ def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
         preparation.supervision,
         held_out,
         preparation.method.query_values,
+        query_inputs=_on_device(preparation.query_inputs, preparation.device),
         has_real_queries=preparation.config.queries == "real",
     )
+
+
+def _on_device(rows: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if rows is None else rows.to(device)
 
 
 def assemble(preparation: Preparation, trained: TrainedBits, seconds: float) -> FittedEncoder:

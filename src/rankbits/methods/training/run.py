@@ -13,10 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import augmentation, parallel, schedules
 from rankbits.methods.training.averaging import WeightAverage
-from rankbits.methods.training.batches import Batch, StepRows, build_sampler
+from rankbits.methods.training.batches import (
+    Batch,
+    LogSampler,
+    StepRows,
+    build_log_sampler,
+    build_sampler,
+)
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
@@ -37,10 +44,12 @@ class TrainingRun:
         supervision: Supervision,
         config: TrainingConfig,
         method_name: str = "the method",
+        query_inputs: Tensor | None = None,
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
+        self.query_inputs = inputs if query_inputs is None else query_inputs
         self.supervision, self.config = supervision, config
-        self.sample = build_sampler(config.batches, supervision, config.batch_size)
+        self.sample = _build_step_sampler(supervision, config)
         self.optimizer: Optimizer = build_optimizer(module, loss, config)
         self.average = WeightAverage(module, config.ema) if config.ema else None
         self.memory: Tensor | None = None
@@ -65,7 +74,7 @@ class TrainingRun:
             progress = (self.epoch + number / len(batches)) / config.epochs
             factor = schedules.rate_factor(config.schedule, progress, config.warm_up)
             alpha = schedules.relaxation_slope(config.alpha, config.alpha_end, progress)
-            losses.append(self._step(StepRows(rows, rows), alpha, factor, rng, noise))
+            losses.append(self._step(rows, alpha, factor, rng, noise))
         self.guard.require_sound_weights(self.optimizer.n_steps, self.module)
         self.epoch += 1
         rate = config.learning_rate * factor
@@ -100,19 +109,25 @@ class TrainingRun:
         self, rows: StepRows, rng: np.random.Generator, noise: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
         """Logits of the queries, and those of the items unless they are the same."""
-        x = self._read_rows(rows.queries, rng, noise)
+        x = self._read_rows(self.query_inputs, rows.queries, rng, noise)
+        if not rows.are_same:
+            others = self._read_rows(self.inputs, rows.items, rng, noise)
+            logits, items = _encode_sides(self.module, x, others)
+            return parallel.gather(logits, len(rows.queries)), parallel.gather(
+                items, len(rows.items)
+            )
         logits = parallel.gather(query_map(self.module)(x), len(rows.queries))
         if not has_two_maps(self.module):
             return logits, None
         return logits, parallel.gather(item_map(self.module)(x), len(rows.items))
 
     def _read_rows(
-        self, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
+        self, inputs: Tensor, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
         mixture = augmentation.draw_mixture(rows, self.supervision.classes, config.mixup, rng)
-        x = augmentation.mix_rows(self.inputs, rows, mixture, part)
+        x = augmentation.mix_rows(inputs, rows, mixture, part)
         if config.flip or config.shift:
             x = augmentation.move_images(x, config.flip, config.shift, rng)
         if config.noise:
@@ -172,6 +187,8 @@ class TrainingRun:
 
     def _find_own(self, rows: StepRows, items: Tensor | None) -> Tensor | None:
         """The row of each query in the gallery, if queries are items."""
+        if not rows.are_same:
+            return None
         if self.memory is not None:
             return torch.from_numpy(rows.queries).to(self.inputs.device)
         return None if items is None else torch.arange(len(items), device=self.inputs.device)
@@ -179,11 +196,11 @@ class TrainingRun:
     def _look_up_levels(self, rows: StepRows) -> Tensor:
         if self.all_levels is not None:
             return self.all_levels
-        items = rows.items if self.memory is None else np.arange(len(self.supervision))
+        items = rows.items if self.memory is None else np.arange(len(self.inputs))
         levels = torch.from_numpy(self.supervision.levels(rows.queries, items))
         levels = levels.to(self.inputs.device)
-        if len(rows.queries) == len(self.supervision):  # such batches have all rows in one order
-            self.all_levels = levels
+        if rows.are_same and len(rows.queries) == len(self.inputs):
+            self.all_levels = levels  # such batches have all rows in one order
         return levels
 
     @contextmanager
@@ -192,7 +209,9 @@ class TrainingRun:
         context = (
             nullcontext()
             if self.average is None
-            else self.average.applied(self.module, self.inputs, max(self.config.batch_size, 2))
+            else self.average.applied(
+                self.module, [self.inputs, self.query_inputs], max(self.config.batch_size, 2)
+            )
         )
         with context:
             self.module.eval()
@@ -228,6 +247,22 @@ class TrainingRun:
             self.average.weights = {name: weight.to(device) for name, weight in average.items()}
         if "memory" in tensors:
             self.memory = tensors["memory"].to(device)
+
+
+def _build_step_sampler(supervision: Supervision, config: TrainingConfig) -> LogSampler:
+    """The function that cuts an epoch into steps, given the epoch's generator."""
+    if isinstance(supervision, QueryLog):
+        return build_log_sampler(config.batches, supervision, config.batch_size)
+    sample = build_sampler(config.batches, supervision, config.batch_size)
+    return lambda rng: [StepRows(rows, rows) for rows in sample(rng)]
+
+
+def _encode_sides(module: nn.Module, queries: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits of queries and of items; one map sees both at once, as one batch to normalize."""
+    if has_two_maps(module):
+        return query_map(module)(queries), item_map(module)(items)
+    logits = module(torch.cat([queries, items]))
+    return logits[: len(queries)], logits[len(queries) :]
 
 
 def select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
