@@ -174,6 +174,20 @@ def test_queries_may_be_rows_of_their_own(name, queries, log):
     assert hasher.report_["supervision"]["queries"] == 12
 
 
+@pytest.mark.parametrize("name", GRADIENT)
+@pytest.mark.parametrize("queries", ["own", "real"])
+def test_two_maps_learn_of_tags_from_a_memory_and_score_rows_held_out(name, queries, rows):
+    tags = np.eye(N_CLASSES, dtype=int)[rows_and_labels()[1]]
+    tags[::5, 0] = 1
+    settings = {"gallery": "memory", "batch_size": 32, "validation_fraction": 0.2}
+    hasher = create(name, queries, **settings).fit(rows, tags)
+    start = create(name, queries, learning_rate=1e-12, **settings).fit(rows, tags)
+    assert 0 < hasher.report_["best"]["score"] <= 1
+    for project in ("project", "project_queries"):
+        moved = np.abs(getattr(hasher, project)(rows) - getattr(start, project)(rows))
+        assert moved.max() > 1e-3
+
+
 @pytest.mark.parametrize("name", [name for name in GRADIENT if name not in COMPARING])
 def test_methods_that_need_classes_say_so_of_a_log(name, log):
     items, query_rows, judgements = log
@@ -254,3 +268,25 @@ def test_the_command_line_fits_on_queries_that_are_rows_of_their_own(log, tmp_pa
     )
     alone = Command("fit")("x.npy", "--queries", "q.npy", "--method", "talr-ap", "--out", "other")
     assert alone.exit_code == 2
+
+
+@pytest.mark.parametrize("queries", ["own", "real"])
+def test_a_training_of_two_maps_that_is_stopped_goes_on_bit_for_bit(queries, rows, tmp_path):
+    torch = pytest.importorskip("torch")
+    x, n_scores = torch.from_numpy(rows.astype(np.float32)), []
+
+    def score(items, query_encoder):
+        n_scores.append(1)
+        if len(n_scores) == 3:
+            raise KeyboardInterrupt
+        return (items(x) * query_encoder(x)).mean().item()
+
+    settings = {"epochs": 6, "scoring": score, "checkpoint_epochs": 1, "batch_size": 32}
+    hasher = create("talr-ap", queries, checkpoint=tmp_path / "state", **settings)
+    with pytest.raises(KeyboardInterrupt):
+        hasher.fit(*rows_and_labels())
+    resumed = hasher.fit(*rows_and_labels())
+    assert resumed.report_["epochs_resumed"] == 2
+    whole = create("talr-ap", queries, **settings).fit(*rows_and_labels())
+    for project in ("project", "project_queries"):
+        assert np.array_equal(getattr(resumed, project)(rows), getattr(whole, project)(rows))

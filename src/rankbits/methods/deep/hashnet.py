@@ -44,6 +44,14 @@ def tag_overlap(tags: Tensor, others: Tensor, similar: Tensor) -> Tensor:
     return torch.where(similar > 0, shared / either.clamp(min=1), 1.0)
 
 
+def _find_other_tags(batch: Batch) -> Tensor | None:
+    """Tags of the rows that the queries are paired with, if these are the rows of the step."""
+    if batch.gallery is None:
+        return batch.tags
+    is_of_step = batch.item_tags is not None and len(batch.item_tags) == len(batch.gallery)
+    return batch.item_tags if is_of_step else None
+
+
 class HashNetLoss(nn.Module):
     """Weighted pairwise likelihood of relaxed codes."""
 
@@ -56,11 +64,10 @@ class HashNetLoss(nn.Module):
         phi, others = torch.tanh(batch.query_alpha * logits), torch.tanh(batch.alpha * pairs.others)
         theta = phi @ others.T * (self.slope / phi.shape[1])
         weights = balancing_weights(pairs) if self.balance else pairs.mask
-        if batch.tags is not None and (batch.gallery is None or batch.item_tags is not None):
-            tags, others = batch.tags, batch.tags if batch.item_tags is None else batch.item_tags
-            weights = weights * tag_overlap(
-                tags.to(weights.dtype), others.to(weights.dtype), pairs.similar
-            )
+        other_tags = _find_other_tags(batch)
+        if batch.tags is not None and other_tags is not None:
+            tags = batch.tags.to(weights.dtype), other_tags.to(weights.dtype)
+            weights = weights * tag_overlap(*tags, pairs.similar)
         return pairwise_likelihood_loss(theta, pairs.similar, weights)
 
 

@@ -50,9 +50,9 @@ class Batch:
     own: Tensor | None = None  # (M,) each query's own row of the gallery, -1 for none
     trains_gallery: bool = False  # whether the gallery has a gradient: it is encoded in this step
     has_real_queries: bool = False  # whether queries stay real-valued, and only items become bits
-    item_rows: np.ndarray | None = None  # (K,), and so on, if the gallery is encoded in this step
-    item_classes: Tensor | None = None
-    item_tags: Tensor | None = None
+    item_rows: np.ndarray | None = None  # positions, classes and tags of the items of this step:
+    item_classes: Tensor | None = None  # all of the gallery, or of a memory the part that is
+    item_tags: Tensor | None = None  # encoded now
 
     @property
     def query_alpha(self) -> float:
