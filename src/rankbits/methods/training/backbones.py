@@ -75,13 +75,16 @@ def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Modul
 
 
 class RowReader:
-    """The rows of X, and the features that the backbone makes of them before it is trained.
+    """Rows, and the features that the backbone makes of them before it is trained.
 
-    The backbone is built, and its features are computed, when they are first needed, and once.
+    The backbone is built, and its features are computed, when they are first needed, and once;
+    a reader like another one has its backbone.
     """
 
-    def __init__(self, parameters: TrainingParameters, rows: np.ndarray) -> None:
-        self.parameters, self.rows = parameters, rows
+    def __init__(
+        self, parameters: TrainingParameters, rows: np.ndarray, like: "RowReader | None" = None
+    ) -> None:
+        self.parameters, self.rows, self._like = parameters, rows, like
 
     @cached_property
     def device(self) -> torch.device:
@@ -91,6 +94,8 @@ class RowReader:
     @cached_property
     def backbone(self) -> nn.Module | None:
         """The backbone, on its device; None for an encoder without one."""
+        if self._like is not None:
+            return self._like.backbone
         if is_auto(self.parameters.encoder):  # which never becomes a backbone
             return None
         backbone = build_backbone(self.parameters, self.rows)
