@@ -1,5 +1,6 @@
 # make demo    install, then learn, evaluate and audit codes of embedded data; the page is out/demo/index.html
-# make test    install, then every check of a commit: lint, types, layers, tests
+# make test    install, then every check of a commit: lint, types, layers, tests, apart from those that are slow
+# make test-slow   the tests that take more than five seconds each
 # make docs    the site, in site/, with an API reference and tables generated from the code
 # make bench   speed against what people use today, in one run
 # make soak    everything that attacks it: sanitizers, fuzz, kills, failing storage, power loss, hostile folders; under an hour
@@ -11,7 +12,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint pytest bench sanitize threads kill soak fuzz docs docs-tables format clean
+.PHONY: demo test test-slow lint pytest bench sanitize threads kill soak fuzz docs docs-tables format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -19,7 +20,11 @@ demo: $(INSTALLED)
 test: lint pytest
 
 pytest: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+# By file: what a module's tests share, such as a run of the demo, is computed once.
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check src tests benchmarks tools

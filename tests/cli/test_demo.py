@@ -11,6 +11,7 @@ from rankbits.cli._demo import METRICS, first_of_each, training_rows
 from rankbits.datasets import digits
 
 NAMES = ["talr-ap", "sign", "lsh"]
+pytestmark = pytest.mark.slow  # the demo is run several times
 
 
 def call(*arguments):

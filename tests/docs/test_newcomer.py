@@ -31,6 +31,7 @@ def make(folder, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_make_demo_writes_the_page(folder):
     printed = make(folder, "demo")
     assert "talr-ap" in printed
@@ -42,6 +43,14 @@ def test_make_test_runs_linters_types_and_tests(folder):
     assert all(tool in planned for tool in ("ruff", "mypy", "lint-imports", "pytest"))
 
 
+def test_continuous_integration_runs_the_test_command_of_the_readme_and_the_slow_tests(folder):
+    commands = (folder / ".ci" / "run").read_text().splitlines()
+    assert {"make test", "make test-slow"} <= set(commands)
+    assert '-m "not slow"' in make(folder, "--dry-run", "test")
+    assert "-m slow" in make(folder, "--dry-run", "test-slow")
+
+
+@pytest.mark.slow
 def test_the_snippets_of_the_readme_run_as_printed(folder, tmp_path):
     readme = (ROOT / "README.md").read_text()
     printed = run_snippets(readme, tmp_path, PREFIX / "bin")

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("mkdocstrings_handlers.python")
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow  # the site is built once
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,7 @@ def test_storage_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path)
     assert counts["runs_hit"] > 40
 
 
+@pytest.mark.slow
 @needs_compiler
 @unsanitized
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
@@ -73,6 +74,7 @@ def test_a_creation_that_a_power_loss_cut_is_absent_and_can_be_repeated(tmp_path
     assert holds("power_loss", tmp_path, "--steps", 0, "--random", 40, *options)["absent"] > 20
 
 
+@pytest.mark.slow
 @needs_compiler
 @unsanitized
 def test_a_power_loss_is_noticed_if_nothing_is_synced(tmp_path):
@@ -93,6 +95,7 @@ def test_an_interrupt_is_a_keyboard_interrupt_and_leaves_a_whole_collection(tmp_
     assert counts["interrupts"] == 12
 
 
+@pytest.mark.slow
 @unsanitized
 def test_an_interrupt_while_mih_tables_are_built_is_a_keyboard_interrupt(tmp_path):
     holds("interrupts", tmp_path, "--interrupts", 20, "--commands", 0, "--only", "mih")

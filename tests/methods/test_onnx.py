@@ -122,6 +122,7 @@ def test_a_method_that_is_not_fitted_is_refused(tmp_path):
         methods.export_onnx(methods.get("sign"), tmp_path / "model.onnx")
 
 
+@pytest.mark.slow
 def test_export_is_silent_and_leaves_warnings_and_logging_as_they_were(tmp_path, monkeypatch):
     script = f"""
 import numpy as np

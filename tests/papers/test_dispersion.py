@@ -19,6 +19,7 @@ def measured(name, seed=0, **params):
     return mean, metrics.code_use(database)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_dispersed_dsh_raises_mlgap_and_code_use_over_dsh(seed):
     plain, plain_use = measured("dsh", seed, posterior=0, epochs=60)

@@ -42,6 +42,7 @@ def test_defaults_rank_separable_classes_perfectly(name, encoder):
     assert mean_ap(hasher, fresh, affinity.classes(Y, Y)) > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(READ_ROWS)))
 def test_codes_read_a_posterior_whose_labels_are_drawn(name):
     y = np.arange(600) % 3

@@ -206,6 +206,7 @@ def test_every_kind_of_y_lowers_the_loss(name, y, gallery):
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
 
 
+@pytest.mark.slow
 def test_classes_read_a_posterior_by_default_and_rows_if_asked():
     x, y = np.tile(X, (3, 1)) + 0.1 * RNG.normal(size=(720, 12)), np.tile(Y, 3)
     few = {"n_bits": 6, "epochs": 1, "n_threads": 1, "random_state": 0}

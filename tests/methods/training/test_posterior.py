@@ -145,6 +145,7 @@ def trainings(monkeypatch):
     return tasks
 
 
+@pytest.mark.slow
 def test_codes_of_two_lengths_read_the_posterior_of_a_cache(trainings):
     cache = PosteriorCache()
 
