@@ -91,35 +91,34 @@ class TrainingRun:
         """Encode the rows of a batch, compute the loss and move the weights."""
         logits, items = self._encode(rows, rng, noise)
         step = self.optimizer.n_steps + 1
-        for outputs in (logits, items):
-            if outputs is not None:
-                self.guard.require_finite_outputs(step, outputs)
+        self.guard.require_finite_outputs(step, logits)
+        if items is not None:
+            self.guard.require_finite_outputs(step, items)
         loss = compute_loss(self.loss, logits, items, self._describe_batch(rows, items, alpha))
         value = float(loss.detach())
         self.guard.require_finite_loss(step, value)
         if loss.requires_grad:
             self._descend(loss, factor)
         if self.memory is not None:
-            self.memory[torch.from_numpy(rows.items)] = (
-                logits if items is None else items
-            ).detach()
+            encoded_items = logits if items is None else items
+            self.memory[torch.from_numpy(rows.items)] = encoded_items.detach()
         return value
 
     def _encode(
         self, rows: StepRows, rng: np.random.Generator, noise: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
         """Logits of the queries, and those of the items unless they are the same."""
+        items: Tensor | None = None
         x = self._read_rows(self.query_inputs, rows.queries, rng, noise)
         if not rows.are_same:
             others = self._read_rows(self.inputs, rows.items, rng, noise)
             logits, items = _encode_sides(self.module, x, others)
-            return parallel.gather(logits, len(rows.queries)), parallel.gather(
-                items, len(rows.items)
-            )
-        logits = parallel.gather(query_map(self.module)(x), len(rows.queries))
-        if not has_two_maps(self.module):
-            return logits, None
-        return logits, parallel.gather(item_map(self.module)(x), len(rows.items))
+        else:
+            logits = query_map(self.module)(x)
+            if has_two_maps(self.module):
+                items = item_map(self.module)(x)
+        logits = parallel.gather(logits, len(rows.queries))
+        return logits, None if items is None else parallel.gather(items, len(rows.items))
 
     def _read_rows(
         self, inputs: Tensor, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
