@@ -1,9 +1,13 @@
 """Search by real-valued queries: the largest inner products of weights and codes as -1 and +1.
 
 A query is one vector, seen once: nothing forces it to be bits. Whatever the kind of index, every
-code is looked at; the kernel bounds scores by rounded sums and computes only those that may matter.
+code is looked at: buckets of near codes and lists of near centers are found by Hamming distance,
+which says little about such scores. The kernel bounds scores by rounded sums and computes only
+those that may matter. It reads each part of an index from its beginning to its end, once for every
+128 queries, so a mapped file may be larger than memory.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,8 @@ from rankbits.index import inputs
 from rankbits.index.results import NO_ID
 from rankbits.index.store.part import Part
 from rankbits.index.store.state import State
+
+Answer = tuple[np.ndarray, np.ndarray]  # scores and ids, (queries, k)
 
 
 def weights_of(weights: Any, n_bits: int) -> np.ndarray:
@@ -26,16 +32,12 @@ def weights_of(weights: Any, n_bits: int) -> np.ndarray:
         )
     _check.finite("weights", array)
     numbers = np.ascontiguousarray(array, np.float64)
-    with np.errstate(over="ignore"):
-        largest = np.abs(numbers).sum(axis=1).max(initial=0.0)
-    if largest > np.finfo(np.float32).max:
+    if not have_finite_scores(numbers):
         raise InputError("weights must add up to a number that float32 holds; divide them first")
     return numbers
 
 
-def search(
-    state: State, weights: np.ndarray, k: int, n_threads: int, allowed: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def search(state: State, weights: np.ndarray, k: int, n_threads: int, allowed: Any) -> Answer:
     """The k best items of all parts: scores (queries, k), largest first, and ids."""
     selections: list[np.ndarray | None] = [None] * len(state.parts)
     if allowed is not None:
@@ -45,18 +47,41 @@ def search(
         _search_part(part, weights, k, n_threads, selection)
         for part, selection in zip(state.parts, selections, strict=True)
     ]
+    return merged(answers, len(weights), k)
+
+
+def merged(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
+    """The k best of several answers to the same queries, whose ids differ."""
     if len(answers) == 1:
         return answers[0]
-    n_queries = len(weights)
     scores = np.concatenate([np.empty((n_queries, 0), np.float32), *(a[0] for a in answers)], 1)
     ids = np.concatenate([np.empty((n_queries, 0), np.int64), *(a[1] for a in answers)], 1)
     order = np.lexsort((ids, ids == NO_ID, -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(ids, order, axis=1)
 
 
+def merged_by_largest(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
+    """The k best of several answers, where an id that several have counts with its largest score.
+
+    >>> one = np.array([[5.0, 4.0]], np.float32), np.array([[0, 1]])
+    >>> two = np.array([[9.0, 3.0]], np.float32), np.array([[1, 2]])
+    >>> scores, ids = merged_by_largest([one, two], n_queries=1, k=2)
+    >>> scores.tolist(), ids.tolist()
+    ([[9.0, 5.0]], [[1, 0]])
+    """
+    scores, ids = (np.concatenate(columns, axis=1) for columns in zip(*answers, strict=True))
+    order = np.lexsort((-scores, ids), axis=1)
+    scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+    is_repeated = np.zeros(ids.shape, bool)
+    is_repeated[:, 1:] = ids[:, 1:] == ids[:, :-1]
+    scores[is_repeated], ids[is_repeated] = -np.inf, NO_ID
+    empty = scores[:, :0], ids[:, :0]
+    return merged([(scores, ids), empty], n_queries, k)
+
+
 def _search_part(
     part: Part, weights: np.ndarray, k: int, n_threads: int, selection: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Answer:
     segment = part.segment
     segment.require_whole()
     scores = np.full((len(weights), k), -np.inf, np.float32)

@@ -15,6 +15,7 @@ from rankbits.codes import BinaryCodes
 from rankbits.index import inputs, real_queries
 from rankbits.index.engines.searcher import Searcher
 from rankbits.index.rescoring.base import Candidates, Rescore, pool_size, rescored
+from rankbits.index.rescoring.bits import asymmetric
 from rankbits.index.results import Ragged, table
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
@@ -145,7 +146,8 @@ class Searchable(ABC):
         allowed : ids that may be returned, or a mask with an entry for each of `ids`
         rescore : `weighted_bits`, `asymmetric` or `vectors`: a finer score for the nearest items
         pool : int or None, how many nearest items to score; None takes max(10 * k, 100)
-            With `ties="complete"` also all that are as far as the last of them.
+            With `ties="complete"` also all that are as far as the last of them. `asymmetric` scores
+            all items of an index that has no more than 2048 times as many, if no pool is given.
         n_threads : threads of this search
         options : options of the kind for this search, such as n_probes of "ivf"
 
@@ -166,6 +168,9 @@ class Searchable(ABC):
             rescore.require(len(queries), state.n_bits)
         k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
         request = self._searcher.request(n_nearest, state.n_bits, is_complete, n_threads, options)
+        if isinstance(rescore, asymmetric) and rescore.can_scan and n_nearest >= len(state):
+            scores, ids = real_queries.search(state, rescore.logits, k, request.n_threads, allowed)
+            return 0.0 - scores, ids
         answer = self._searcher.search(state, queries, request, allowed)
         if rescore is not None:
             candidates = Candidates(queries, answer, state.codes, request.n_threads)
@@ -177,7 +182,8 @@ class Searchable(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k items with the largest inner product of a query's weights and their codes.
 
-        Codes count as -1 and +1. The result is exact for every kind of index.
+        Codes count as -1 and +1. The result is exact for every kind of index, since every kind
+        scans for it: neither buckets of mih nor lists of ivf say which items have large products.
 
         Parameters
         ----------
