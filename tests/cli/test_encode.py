@@ -54,6 +54,7 @@ def test_the_file_holds_the_codes_of_the_model_byte_for_byte(folder):
         "model": "model",
         "fingerprint": wanted().model,
         "out": "codes.npy",
+        "as": "items",
         "bits": N_BITS,
         "items": 1000,
         "resumed_from": 0,

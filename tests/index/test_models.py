@@ -121,3 +121,24 @@ def test_the_name_of_a_folder_is_no_index_to_hand_over(name, tmp_path, monkeypat
     with pytest.raises(InputError, match=r"got uint8 of shape .*HammingIndex\(n_bits\)"):
         getattr(interop, name)(np.zeros((1, 2), np.uint8), *HANDED_OVER[name])
     assert not list(tmp_path.iterdir())
+
+
+def test_an_index_takes_item_codes_and_is_searched_by_query_codes(rng, index):
+    items, queries = (
+        BinaryCodes(codes_of(rng, None).packed, 12, "first", side) for side in ("items", "queries")
+    )
+    for use in (lambda: index.add(queries), lambda: index.upsert(queries, [0, 1, 2, 3, 4])):
+        with pytest.raises(InputError, match=r"codes must be encoded as items.*for queries"):
+            use()
+    index.add(items)
+    for search in (index.search, index.within, index.tune):
+        search(queries, 3)
+        with pytest.raises(InputError, match=r"codes must be encoded as queries.*for items"):
+            search(items, 3)
+
+
+def test_a_file_of_query_codes_does_not_become_an_index(rng, tmp_path):
+    queries = BinaryCodes(codes_of(rng, None).packed, 12, "first", "queries")
+    queries.save(tmp_path / "queries.npz")
+    with pytest.raises(InputError, match=r"must be encoded as items, got codes for queries"):
+        interop.from_npz(tmp_path / "queries.npz")

@@ -59,6 +59,8 @@ def test_long_codes_and_the_names_and_shapes_of_the_graph(tmp_path):
     assert [(out.name, out.shape[1]) for out in runtime.get_outputs()] == [
         ("logits", 1001),
         ("codes", 126),
+        ("query_logits", 1001),
+        ("query_codes", 126),
     ]
 
 

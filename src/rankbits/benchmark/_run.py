@@ -131,7 +131,7 @@ def _measured(
         started = clock()
         _fit(hasher, job, task)
         fitted = clock()
-        queries, database = hasher.encode(task.query_x), hasher.encode(task.database_x)
+        queries, database = hasher.encode_queries(task.query_x), hasher.encode(task.database_x)
         encoded = clock()
         result = scores(queries, database, task.affinity, names, n_threads)
         evaluated = clock()

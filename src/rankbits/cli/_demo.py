@@ -89,7 +89,7 @@ def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
         started = time.monotonic()
         hasher.fit(x, y)
         note(f"fitted {name} in {time.monotonic() - started:.1f} s")
-        codes[name] = hasher.encode(split.query_x), hasher.encode(split.database_x)
+        codes[name] = hasher.encode_queries(split.query_x), hasher.encode(split.database_x)
     keys = ("epoch", "loss", "score")  # times would differ from run to run
     history = [{key: epoch[key] for key in keys} for epoch in hashers[_LEARNED].history_]
     return codes, history

@@ -3,17 +3,26 @@
 import os
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
+from rankbits.codes import sides
 from rankbits.codes.files import ENDINGS
 from rankbits.datasets.blocks import Rows, open_rows
 from rankbits.datasets.names import names_path
 from rankbits.datasets.pictures import PictureRows, list_pictures
 from rankbits.errors import InputError
+
+
+class Side(StrEnum):
+    """What rows are encoded as."""
+
+    ITEMS = sides.ITEMS
+    QUERIES = sides.QUERIES
 
 
 def encode(
@@ -27,6 +36,10 @@ def encode(
     out: Annotated[
         str, typer.Option("--out", help="File of codes: .npy, .npz, .parquet or .safetensors.")
     ],
+    side: Annotated[
+        Side,
+        typer.Option("--as", help="What the rows are: some models encode the two differently."),
+    ] = Side.ITEMS,
 ) -> None:
     """Encode the rows of X with MODEL; a run that was cut off continues where it stopped."""
     started = time.monotonic()
@@ -40,13 +53,14 @@ def encode(
         inputs = _open_inputs(rows, hasher)
         names = _names_of(inputs)
         with progress_bar("encoding") as progress:
-            done = encode_files(hasher, fingerprint, inputs, out, names, progress)
+            done = encode_files(hasher, fingerprint, inputs, out, side.value, names, progress)
     print_json(
         {
             "model": model,
             "fingerprint": fingerprint,
             "out": out,
             **({} if names is None else {"names": names_path(out)}),
+            "as": side.value,
             "bits": hasher.n_bits_,
             "items": done.n_rows,
             "resumed_from": done.n_resumed,

@@ -20,13 +20,14 @@ import numpy as np
 from rankbits._files import READ_ERRORS, sync_folder, write_atomically
 from rankbits.codes import BinaryCodes, npy
 from rankbits.codes.note import Note
+from rankbits.codes.sides import ITEMS, QUERIES
 from rankbits.datasets.blocks import Rows
 from rankbits.datasets.names import names_path, write_names
 from rankbits.errors import InputError
 
 _N_BLOCKS = 4  # blocks of the method at a time, so that rows are grouped as in one call
 _MARK_SECONDS = 2.0
-_MARK_VERSION = 2
+_MARK_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -42,23 +43,26 @@ def encode_files(
     model: str | None,
     inputs: Sequence[Rows],
     out: str,
+    side: str = ITEMS,
     names: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Encoded:
     """Encode the rows of all inputs, in order, into one file of codes of any format.
 
+    `side` says whether the rows are encoded as items or as queries.
     Names of the rows, if there are any, go to a text file beside it, which is there first.
     """
     step = _N_BLOCKS * hasher._block_rows(inputs[0].row_shape)
     n_rows = sum(rows.n_rows for rows in inputs)
-    note = Note(int(hasher.n_bits_), model)
+    note = Note(int(hasher.n_bits_), model, side if hasher._has_query_map else None)
     head, trailer = npy.frame(n_rows, note)
     identities = [rows.identity() for rows in inputs]
-    mark = ResumeMark(out, {"model": model, "step": step, "inputs": identities})
+    mark = ResumeMark(out, {"model": model, "side": side, "step": step, "inputs": identities})
     with _partial_file(out) as file:
         n_done = n_resumed = _start(file, mark, head, note.width)
         try:
-            for packed in _encoded_blocks(hasher, inputs, n_done, step):
+            encode = hasher.encode_queries if side == QUERIES else hasher.encode
+            for packed in _encoded_blocks(encode, inputs, n_done, step):
                 file.write(packed.tobytes())
                 n_done += len(packed)
                 mark.keep_up(file, n_done)
@@ -109,7 +113,7 @@ class ResumeMark:
 
 
 def _encoded_blocks(
-    hasher: Any, inputs: Sequence[Rows], n_done: int, step: int
+    encode: Callable[[Any], BinaryCodes], inputs: Sequence[Rows], n_done: int, step: int
 ) -> Iterator[np.ndarray]:
     """Packed codes of the blocks that begin at row n_done of all inputs or later."""
     for rows in inputs:
@@ -119,7 +123,7 @@ def _encoded_blocks(
             continue
         for block in rows.blocks(start, step):
             try:
-                yield np.asarray(hasher.encode(block).packed)
+                yield np.asarray(encode(block).packed)
             except InputError as error:
                 last = start + len(block) - 1
                 raise InputError(f"{rows.path}, from row {start} to {last}: {error}") from None

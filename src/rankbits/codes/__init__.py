@@ -1,6 +1,7 @@
 """Binary codes: bits packed into bytes, how far apart they are, and the files that hold them.
 
 - `BinaryCodes`: packed codes that do not change.
+- `check_sides`: whether codes are for queries or for items, if a model encodes them differently.
 - `hamming_distances`, `smallest_distances`: every distance, for small blocks.
 - `files`: the one codec of code files, .npy, .npz, .parquet and .safetensors.
 """
@@ -13,10 +14,12 @@ from rankbits.codes.distances import (
     smallest_distances,
 )
 from rankbits.codes.note import MAX_BITS
+from rankbits.codes.sides import check_sides
 
 __all__ = [
     "MAX_BITS",
     "BinaryCodes",
+    "check_sides",
     "hamming_distances",
     "require_same_bits",
     "require_unchanged",

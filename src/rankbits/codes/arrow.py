@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rankbits.codes.note import Note
-from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY, Block
+from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY, SIDE_KEY, Block
 from rankbits.errors import InputError
 
 _OLD_N_BITS_KEY = "rankbits:n_bits"  # under which `rankbits encode` once wrote it
@@ -37,8 +37,8 @@ class Columns:
 
 def metadata_of(note: Note) -> dict[str, str]:
     """A note for the metadata of a schema."""
-    model = {} if note.model is None else {MODEL_KEY: note.model}
-    return {N_BITS_KEY: str(note.n_bits), **model}
+    known = {N_BITS_KEY: note.n_bits, MODEL_KEY: note.model, SIDE_KEY: note.side}
+    return {key: str(value) for key, value in known.items() if value is not None}
 
 
 def note_of(schema: Any, source: str) -> Note:
@@ -49,9 +49,9 @@ def note_of(schema: Any, source: str) -> Note:
 def parse_metadata(metadata: dict[bytes, bytes], source: str) -> Note:
     """The note in metadata, which may be anything."""
     n_bits = metadata.get(N_BITS_KEY.encode(), metadata.get(_OLD_N_BITS_KEY.encode()))
-    model = metadata.get(MODEL_KEY.encode())
-    texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in (n_bits, model)]
-    return Note.parse(texts[0], texts[1], source)
+    known = (n_bits, metadata.get(MODEL_KEY.encode()), metadata.get(SIDE_KEY.encode()))
+    texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in known]
+    return Note.parse(texts[0], texts[1], texts[2], source)
 
 
 def code_columns(pa: Any, schema: Any) -> list[str]:

@@ -17,6 +17,7 @@ from rankbits import _check
 from rankbits._mapped import MappedFile
 from rankbits.codes import files
 from rankbits.codes.note import MAX_BITS, Note, checked_model, require_same_model
+from rankbits.codes.sides import checked_side, require_same_side
 from rankbits.errors import InputError
 
 _CHECK_ROWS = 1 << 16
@@ -34,20 +35,26 @@ class BinaryCodes:
     model : str or None
         Fingerprint of the model that made the codes, as `encode` sets it; None if it is unknown.
         Codes of two different models are not compared. Equality looks at the bits alone.
+    side : {"items", "queries"} or None
+        What the codes are for, where a model encodes queries and items differently: such codes are
+        compared with those of the other side only. None for codes that serve as both.
 
     >>> codes = BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]])
     >>> codes, codes.packed.tolist()
     (BinaryCodes(n=2, n_bits=3), [[160], [32]])
     """
 
-    __slots__ = ("_file", "_model", "_n_bits", "_packed")
+    __slots__ = ("_file", "_model", "_n_bits", "_packed", "_side")
 
     _packed: np.ndarray
     _n_bits: int
     _model: str | None
+    _side: str | None
     _file: MappedFile | None
 
-    def __init__(self, packed: Any, n_bits: int, model: str | None = None) -> None:
+    def __init__(
+        self, packed: Any, n_bits: int, model: str | None = None, side: str | None = None
+    ) -> None:
         n_bits = _check.whole("n_bits", n_bits, 1, MAX_BITS)
         array = np.asarray(packed)
         width = -(-n_bits // 8)
@@ -66,6 +73,7 @@ class BinaryCodes:
         object.__setattr__(self, "_packed", view)
         object.__setattr__(self, "_n_bits", n_bits)
         object.__setattr__(self, "_model", checked_model(model))
+        object.__setattr__(self, "_side", checked_side(side))
         object.__setattr__(self, "_file", None if is_copy else file)
         self._refuse_trailing_bits()
 
@@ -86,6 +94,11 @@ class BinaryCodes:
         """Fingerprint of the model that made the codes, None if it is unknown."""
         return self._model
 
+    @property
+    def side(self) -> str | None:
+        """What the codes are for, "items" or "queries"; None if they serve as both."""
+        return self._side
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"cannot set {name}: BinaryCodes never change; make new ones with "
@@ -95,8 +108,8 @@ class BinaryCodes:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"cannot delete {name}: BinaryCodes never change")
 
-    def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[np.ndarray, int, str | None]]:
-        return type(self), (self.packed, self.n_bits, self.model)
+    def __reduce__(self) -> tuple[type["BinaryCodes"], tuple[Any, ...]]:
+        return type(self), (self.packed, self.n_bits, self.model, self.side)
 
     def _refuse_trailing_bits(self) -> None:
         """Distances would count set bits beyond n_bits, so there must be none."""
@@ -181,29 +194,33 @@ class BinaryCodes:
 
     @classmethod
     def concatenate(cls, parts: "Sequence[BinaryCodes]") -> "BinaryCodes":
-        """Codes one after the other; they must have one length and come from one model.
+        """Codes one after the other, of one length, from one model and for one side.
 
         Parameters
         ----------
         parts : sequence of BinaryCodes
-            At least one set of codes. Codes of an unknown model may be joined with any others.
+            At least one set of codes. Codes of an unknown model may be joined with any others, and
+            so may codes that serve as both queries and items.
 
         Returns
         -------
         BinaryCodes
-            A copy of all codes in the order of `parts`, with the model that is known, if any.
+            A copy of all codes in the order of `parts`, with the model and the side that are
+            known, if any.
         """
         if not parts:
             raise InputError("parts must hold at least one set of codes")
-        model = None
+        model = side = None
         for codes in parts:
             if codes.n_bits != parts[0].n_bits:
                 raise InputError(
                     f"parts must have one length, got {parts[0].n_bits} and {codes.n_bits} bits"
                 )
             require_same_model(model, codes.model, "some of the codes", "others")
-            model = model or codes.model
-        return cls(np.concatenate([codes.packed for codes in parts]), parts[0].n_bits, model)
+            require_same_side(side, codes.side)
+            model, side = model or codes.model, side or codes.side
+        packed = np.concatenate([codes.packed for codes in parts])
+        return cls(packed, parts[0].n_bits, model, side)
 
     def bits(self) -> np.ndarray:
         """The codes as an (n, b) uint8 array of 0 and 1."""
@@ -213,7 +230,8 @@ class BinaryCodes:
         return len(self._packed)
 
     def __repr__(self) -> str:
-        return f"BinaryCodes(n={len(self)}, n_bits={self.n_bits})"
+        side = "" if self.side is None else f", side={self.side!r}"
+        return f"BinaryCodes(n={len(self)}, n_bits={self.n_bits}{side})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BinaryCodes):
@@ -227,17 +245,18 @@ class BinaryCodes:
         if isinstance(rows, tuple):
             raise InputError("codes are sliced by rows only: codes[rows]")
         packed = self.packed[rows]
-        return BinaryCodes(packed if packed.ndim == 2 else packed[None], self.n_bits, self.model)
+        packed = packed if packed.ndim == 2 else packed[None]
+        return BinaryCodes(packed, self.n_bits, self.model, self.side)
 
     def __iter__(self) -> Iterator["BinaryCodes"]:
         return (self[row] for row in range(len(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file of the packed bytes that says their number of bits and their model.
+        """Write a file of the packed bytes that says their number of bits, model and side.
 
         The ending says the format: .npz, .parquet, .safetensors; any other is a .npy.
         """
-        note = Note(self.n_bits, self.model)
+        note = Note(self.n_bits, self.model, self.side)
         files.write_codes(path, note, len(self), files.in_blocks(self.packed))
 
     @classmethod
@@ -263,7 +282,7 @@ class BinaryCodes:
         """
         packed, note = files.read_codes(path, key)
         bits = note.resolve_bits(n_bits, packed.shape[1], os.fspath(path))
-        return cls(packed, bits, note.model)
+        return cls(packed, bits, note.model, note.side)
 
 
 def _advice(array: np.ndarray, width: int) -> str:

@@ -7,11 +7,12 @@ import numpy as np
 from rankbits import _check, _native
 from rankbits.codes.binary_codes import BinaryCodes
 from rankbits.codes.note import require_same_model
+from rankbits.codes.sides import check_sides
 from rankbits.errors import InputError
 
 
 def require_same_bits(queries: BinaryCodes, database: BinaryCodes) -> None:
-    """Refuse codes of different lengths or models: the check of all that compares two sets.
+    """Refuse codes of different lengths, models or sides: the check of all that compares two sets.
 
     Parameters
     ----------
@@ -35,6 +36,7 @@ def require_same_bits(queries: BinaryCodes, database: BinaryCodes) -> None:
             "encode both with the same model"
         )
     require_same_model(queries.model, database.model, "queries", "database")
+    check_sides(queries, database)
 
 
 def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray:

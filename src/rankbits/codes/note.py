@@ -1,4 +1,4 @@
-"""What is known about codes beside their bytes: how many bits they have, and which model made them.
+"""What is known about codes beside their bytes: how many bits, which model, and for which side.
 
 A model is known by its fingerprint, as `rankbits.methods.fingerprint` gives it. Codes of unknown
 models may be compared with any others; codes of two known models may not.
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbits import _check
+from rankbits.codes.sides import SIDES
 from rankbits.errors import FileFormatError, InputError
 
 MAX_BITS = 4096
@@ -22,9 +23,10 @@ class Note:
 
     n_bits: int | None = None
     model: str | None = None
+    side: str | None = None
 
     @classmethod
-    def parse(cls, n_bits: str | None, model: str | None, source: str) -> "Note":
+    def parse(cls, n_bits: str | None, model: str | None, side: str | None, source: str) -> "Note":
         """A note out of the texts of a file, which may be anything."""
         if n_bits is not None and not _is_length(n_bits):
             raise FileFormatError(
@@ -32,7 +34,9 @@ class Note:
             )
         if model is not None and not _MODEL.fullmatch(model):
             raise FileFormatError(f"{source} is damaged: it says that the model is {model!r:.40}")
-        return cls(None if n_bits is None else int(n_bits), model)
+        if side not in (None, *SIDES):
+            raise FileFormatError(f"{source} is damaged: it says that codes are for {side!r:.40}")
+        return cls(None if n_bits is None else int(n_bits), model, side)
 
     @property
     def width(self) -> int:

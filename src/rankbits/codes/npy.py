@@ -18,7 +18,10 @@ from rankbits.codes.stored import checked_blocks, require_packed
 from rankbits.errors import FileFormatError
 
 _VERSION = (2, 0)
-_TRAILER = re.compile(rb"(?:rankbits:model=([!-~]{1,128})\n)?rankbits:n_bits=([0-9]{1,8})\n")
+_TRAILER = re.compile(
+    rb"(?:rankbits:model=([!-~]{1,128})\n)?(?:rankbits:side=([a-z]{1,8})\n)?"
+    rb"rankbits:n_bits=([0-9]{1,8})\n"
+)
 _LONGEST = 256  # bytes of a trailer
 
 
@@ -28,8 +31,9 @@ def frame(n: int, note: Note) -> tuple[bytes, bytes]:
     np.lib.format.write_array_header_2_0(
         header, {"descr": "|u1", "fortran_order": False, "shape": (n, note.width)}
     )
-    model = "" if note.model is None else f"rankbits:model={note.model}\n"
-    return header.getvalue(), f"{model}rankbits:n_bits={note.n_bits}\n".encode()
+    known = {"model": note.model, "side": note.side, "n_bits": note.n_bits}
+    lines = [f"rankbits:{key}={value}\n" for key, value in known.items() if value is not None]
+    return header.getvalue(), "".join(lines).encode()
 
 
 def write(file: IO[bytes], note: Note, n: int, blocks: Iterable[np.ndarray]) -> None:
@@ -69,5 +73,5 @@ def _map(path: str) -> tuple[np.ndarray, Note | None]:
     match = _TRAILER.fullmatch(trailer)
     if match is None:
         raise FileFormatError(f"{path} is damaged: what follows its array is not rankbits' trailer")
-    model = None if match[1] is None else match[1].decode()
-    return array, Note.parse(match[2].decode(), model, path)
+    model, side, n_bits = (None if text is None else text.decode() for text in match.groups())
+    return array, Note.parse(n_bits, model, side, path)

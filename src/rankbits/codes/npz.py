@@ -1,4 +1,4 @@
-"""Code files of NumPy's format .npz: arrays `codes`, `n_bits`, and if known `ids` and `model`.
+"""Code files of NumPy's format .npz: arrays `codes`, `n_bits`, if known `ids`, `model`, `side`.
 
 Arrays are written and read in blocks, and np.load() reads the file too. ZIP keeps a checksum of
 each array, so a flipped bit is found.
@@ -15,7 +15,7 @@ from rankbits._files import unreadable_files_refused
 from rankbits._unpacking import require_unpackable_npz
 from rankbits.codes import stored
 from rankbits.codes.note import Note
-from rankbits.codes.stored import CODES, IDS, MODEL, N_BITS, Block, StoredCodes
+from rankbits.codes.stored import CODES, IDS, MODEL, N_BITS, SIDE, Block, StoredCodes
 from rankbits.errors import FileFormatError
 
 _Reader = Callable[[int, int], np.ndarray]
@@ -33,9 +33,10 @@ def write(
     with zipfile.ZipFile(file, "w") as archive:
         with _entry(archive, N_BITS, (), "<i8") as out:
             out.write(np.array(note.n_bits, "<i8").tobytes())
-        if note.model is not None:
-            with _entry(archive, MODEL, (), f"<U{len(note.model)}") as out:
-                out.write(note.model.encode("utf-32-le"))
+        for name, text in ((MODEL, note.model), (SIDE, note.side)):
+            if text is not None:
+                with _entry(archive, name, (), f"<U{len(text)}") as out:
+                    out.write(text.encode("utf-32-le"))
         if ids is not None:
             with _entry(archive, IDS, (n,), "<i8") as out:
                 for start in range(0, n, stored.BLOCK):
@@ -61,7 +62,7 @@ def open_codes(path: str) -> Iterator[StoredCodes]:
         inside = archive.namelist()
         for entry in inside:
             archive.open(entry).close()  # fails if directory and array differ in the name
-        require_unpackable_npz(path, archive, (CODES, IDS, N_BITS, MODEL))
+        require_unpackable_npz(path, archive, (CODES, IDS, N_BITS, MODEL, SIDE))
         if f"{CODES}.npy" not in inside:
             raise FileFormatError(f"{path} must hold the array {CODES!r}, it holds {inside}")
         note = _note(archive, path)
@@ -78,10 +79,11 @@ def open_codes(path: str) -> Iterator[StoredCodes]:
 
 
 def _note(archive: zipfile.ZipFile, path: str) -> Note:
-    require_unpackable_npz(path, archive, (N_BITS, MODEL))
+    require_unpackable_npz(path, archive, (N_BITS, MODEL, SIDE))
     n_bits = _scalar(archive, N_BITS, "iu", "one integer", path)
     model = _scalar(archive, MODEL, "U", "one text", path)
-    return Note.parse(n_bits, model, path)
+    side = _scalar(archive, SIDE, "U", "one text", path)
+    return Note.parse(n_bits, model, side, path)
 
 
 def _scalar(

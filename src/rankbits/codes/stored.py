@@ -9,8 +9,10 @@ from rankbits.codes.note import Note
 from rankbits.errors import FileFormatError
 
 BLOCK = 1 << 16  # rows
-IDS, CODES, N_BITS, MODEL = "ids", "codes", "n_bits", "model"  # arrays of .npz and .safetensors
+IDS, CODES = "ids", "codes"  # arrays of .npz and .safetensors
+N_BITS, MODEL, SIDE = "n_bits", "model", "side"  # arrays of .npz
 N_BITS_KEY, MODEL_KEY = "rankbits.n_bits", "rankbits.model"  # metadata of a schema or header
+SIDE_KEY = "rankbits.side"
 Block = tuple[
     np.ndarray | None, np.ndarray
 ]  # ids (n,) if the file has them, packed codes (n, width)

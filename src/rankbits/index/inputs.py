@@ -8,6 +8,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
+from rankbits.codes.sides import require_query_side
 from rankbits.errors import InputError
 
 MAX_ID = 2**63 - 2  # so that the id after it is a number too
@@ -21,6 +22,13 @@ def codes_of(name: str, codes: Any, n_bits: int, model: str | None = None) -> Bi
         raise InputError(f"{name} must have {n_bits} bits as the index has, got {codes.n_bits}")
     require_same_model(codes.model, model, name, "those of the index")
     return codes
+
+
+def queries_of(codes: Any, n_bits: int, model: str | None) -> BinaryCodes:
+    """Codes that the index is searched by."""
+    queries = codes_of("codes", codes, n_bits, model)
+    require_query_side("codes", queries)
+    return queries
 
 
 def how_many(k: Any) -> int:

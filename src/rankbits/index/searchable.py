@@ -161,7 +161,7 @@ class Searchable(ABC):
         """
         state = self._current()
         is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        queries = inputs.codes_of("codes", codes, state.n_bits, state.model)
+        queries = inputs.queries_of(codes, state.n_bits, state.model)
         k = inputs.how_many(k)
         n_scored = pool_size(rescore, pool, k, len(state))
         if rescore is not None:
@@ -220,7 +220,7 @@ class Searchable(ABC):
     ) -> Ragged:
         """Every item at distance `radius` or less of each query, in order of (distance, id)."""
         state = self._current()
-        queries = inputs.codes_of("codes", codes, state.n_bits, state.model)
+        queries = inputs.queries_of(codes, state.n_bits, state.model)
         reach = min(_check.whole("radius", radius, 0), state.n_bits)
         request = self._searcher.request(0, reach, True, n_threads, options)
         return self._searcher.search(state, queries, request, allowed)
@@ -231,7 +231,7 @@ class Searchable(ABC):
         Without it, "auto" scans until the time of its scans pays for trying something else.
         """
         state = self._current()
-        queries = inputs.codes_of("codes", codes, state.n_bits, state.model)
+        queries = inputs.queries_of(codes, state.n_bits, state.model)
         k = max(1, min(inputs.how_many(k), len(state)))
         request = self._searcher.request(k, state.n_bits, False, n_threads)
         self._searcher.tune(state, queries, request)

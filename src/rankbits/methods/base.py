@@ -10,7 +10,7 @@ Notation:
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,12 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes.sides import ITEMS, QUERIES
 from rankbits.errors import InputError
 from rankbits.methods.estimator import Estimator
 from rankbits.methods.fingerprints import fingerprint
 from rankbits.methods.labels import check_length
 
 _BLOCK_CELLS = 1 << 20
+_Logits = Callable[[np.ndarray], np.ndarray]
 
 
 class BaseHasher(Estimator):
@@ -33,7 +35,8 @@ class BaseHasher(Estimator):
 
     A method implements `fit`, `_logits`, and for saving and export `_state`, `_restore` and
     `_torch_module`. A method that takes rows other than (n, d) numbers overrides `_check_X` and
-    `_rows`.
+    `_rows`; one that encodes queries by a map of their own overrides `_has_query_map`,
+    `_query_logits` and `_query_torch_module`.
 
     Parameters
     ----------
@@ -60,15 +63,33 @@ class BaseHasher(Estimator):
 
     def project(self, X: Any) -> np.ndarray:
         """Logits of shape (n, b); bit k of a code is 1 where logit k is > 0."""
-        return np.concatenate(list(self._blocks(X)))
+        return np.concatenate(list(self._blocks(X, self._logits)))
+
+    def project_queries(self, X: Any) -> np.ndarray:
+        """Real-valued queries of shape (n, b), such as `search_real` takes: a weight for each bit.
+
+        Their signs are the bits of `encode_queries`. A model that encodes queries as it encodes
+        items returns the logits of `project`.
+        """
+        return np.concatenate(list(self._blocks(X, self._query_logits)))
 
     def transform(self, X: Any) -> np.ndarray:
         """Packed codes, uint8 of shape (n, ceil(b / 8)), most significant bit first."""
-        return self._packed(X)
+        return self._packed(X, self._logits)
 
     def encode(self, X: Any) -> BinaryCodes:
         """The codes that `transform` packs, with their length and the fingerprint of this model."""
-        return BinaryCodes(self._packed(X), self.n_bits_, fingerprint(self))
+        side = ITEMS if self._has_query_map else None
+        return BinaryCodes(self._packed(X, self._logits), self.n_bits_, fingerprint(self), side)
+
+    def encode_queries(self, X: Any) -> BinaryCodes:
+        """Codes of queries, which are compared with codes of items; equal to `encode` for most.
+
+        A model that encodes queries by a map of their own refuses to compare them with each other.
+        """
+        side = QUERIES if self._has_query_map else None
+        packed = self._packed(X, self._query_logits)
+        return BinaryCodes(packed, self.n_bits_, fingerprint(self), side)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted method to a folder, replacing a model there; `load` reads it."""
@@ -86,20 +107,21 @@ class BaseHasher(Estimator):
         """Columns of `transform`, which `get_feature_names_out` names: bytes, not bits."""
         return -(-self.n_bits_ // 8)
 
-    def _blocks(self, X: Any) -> Iterator[np.ndarray]:
-        """Logits of the rows of X, block by block."""
+    def _blocks(self, X: Any, logits: _Logits) -> Iterator[np.ndarray]:
+        """Logits of the rows of X, block by block, as items or as queries."""
         check_is_fitted(self)
         rows = self._check_X(X, reset=False)
         step = self._block_rows(rows.shape[1:])
         for start in range(0, len(rows), step):
-            yield self._logits(self._rows(rows[start : start + step], start))
+            yield logits(self._rows(rows[start : start + step], start))
 
     def _block_rows(self, row_shape: tuple[int, ...]) -> int:
         """Rows of a block: neither they nor their logits have more than a million numbers."""
         return max(1, _BLOCK_CELLS // max(math.prod(row_shape), self.n_bits_))
 
-    def _packed(self, X: Any) -> np.ndarray:
-        return np.concatenate([np.packbits(block > 0, axis=1) for block in self._blocks(X)])
+    def _packed(self, X: Any, logits: _Logits) -> np.ndarray:
+        blocks = self._blocks(X, logits)
+        return np.concatenate([np.packbits(block > 0, axis=1) for block in blocks])
 
     def _check_X(self, X: Any, *, reset: bool) -> np.ndarray:  # noqa: N802 - X is its name
         """X as an array of the right shape; an array of that shape is neither copied nor read."""
@@ -143,6 +165,15 @@ class BaseHasher(Estimator):
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         """Logits of a block of checked rows, shape (rows, b)."""
 
+    @property
+    def _has_query_map(self) -> bool:
+        """Whether the fitted method encodes queries by a map of their own."""
+        return False
+
+    def _query_logits(self, rows: np.ndarray) -> np.ndarray:
+        """Weights of a block of checked rows as queries, shape (rows, b)."""
+        return self._logits(rows)
+
     @abstractmethod
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What `fit` learned, for a file: arrays by name, and facts that JSON can hold."""
@@ -157,6 +188,10 @@ class BaseHasher(Estimator):
     @abstractmethod
     def _torch_module(self) -> Any:
         """A torch module that maps raw float32 rows to the logits, for export."""
+
+    def _query_torch_module(self) -> Any:
+        """The same for queries, where these have a map of their own."""
+        raise NotImplementedError
 
     def _row_shape(self) -> tuple[int, ...]:
         """Shape of one raw row, for export."""

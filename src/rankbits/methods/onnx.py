@@ -1,9 +1,10 @@
 """Export to ONNX: one file that turns raw float32 rows into logits and packed codes.
 
 The graph has the input `x` (n, d) and the outputs `logits` (n, b) float32 and `codes`
-(n, ceil(b / 8)) uint8, packed as everywhere in rankbits; the number of rows n is free. The bits are
-taken before the logits are rounded to float32. The metadata has the number of bits and the model's
-fingerprint.
+(n, ceil(b / 8)) uint8, packed as everywhere in rankbits; the number of rows n is free. The outputs
+`query_logits` and `query_codes` are those of `project_queries` and `encode_queries`; they are equal
+to the first two unless the model encodes queries by a map of their own. The bits are taken before
+the logits are rounded to float32. The metadata has the number of bits and the model's fingerprint.
 """
 
 import contextlib
@@ -31,18 +32,30 @@ _SAMPLE_ROWS = 64
 _ROUNDING = 1e-4  # relative to the largest logit; closer to 0 two float32 libraries may differ
 
 
-class PackedCodes(nn.Module):
-    """A module's logits, and their signs packed as `numpy.packbits` does."""
+_OUTPUTS = ("logits", "codes", "query_logits", "query_codes")
 
-    def __init__(self, logits: nn.Module, n_bits: int) -> None:
+
+class PackedCodes(nn.Module):
+    """Logits of rows and their signs packed as `numpy.packbits` does, as items and as queries.
+
+    Without a map for queries, those of items are returned twice.
+    """
+
+    def __init__(
+        self, logits: nn.Module, n_bits: int, query_logits: nn.Module | None = None
+    ) -> None:
         super().__init__()
-        self.logits = logits
+        self.logits, self.query_logits = logits, query_logits
         self.n_bytes, self.n_spare = -(-n_bits // 8), -n_bits % 8
         self.register_buffer("weights", 2 ** torch.arange(7, -1, -1, dtype=torch.int32))
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits as float32, and codes as uint8."""
-        logits = self.logits(x)
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Logits as float32 and codes as uint8, of items and of queries."""
+        items = self._pack(self.logits(x))
+        queries = items if self.query_logits is None else self._pack(self.query_logits(x))
+        return (*items, *queries)
+
+    def _pack(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         bits = nn.functional.pad((logits > 0).to(torch.int32), (0, self.n_spare))
         bytes_of_bits = bits.reshape(-1, self.n_bytes, 8) * self.get_buffer("weights")
         return logits.float(), bytes_of_bits.sum(dim=2, dtype=torch.int32).to(torch.uint8)
@@ -59,7 +72,8 @@ def export_onnx(hasher: BaseHasher, path: str | os.PathLike[str]) -> int:
         extra(package, "export to ONNX", "onnx")
     check_is_fitted(hasher)
     sample = _sample(hasher)
-    module = PackedCodes(hasher._torch_module(), hasher.n_bits_).eval()
+    query_logits = hasher._query_torch_module() if hasher._has_query_map else None
+    module = PackedCodes(hasher._torch_module(), hasher.n_bits_, query_logits).eval()
     content = _graph(module, torch.from_numpy(sample), _metadata(hasher))
     n_compared = _compare(hasher, content, sample)
     with write_atomically(path) as file:
@@ -87,7 +101,7 @@ def _graph(module: nn.Module, sample: torch.Tensor, metadata: dict[str, str]) ->
             (sample,),
             dynamo=True,
             input_names=["x"],
-            output_names=["logits", "codes"],
+            output_names=list(_OUTPUTS),
             dynamic_shapes=({0: torch.export.Dim("n")},),
             external_data=False,
             verbose=False,
@@ -106,9 +120,15 @@ def _compare(hasher: BaseHasher, content: bytes, sample: np.ndarray) -> int:
     except ImportError:
         return 0
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    packed = session.run(["codes"], {"x": sample})[0]
-    logits = hasher.project(sample)
-    exported_bits = np.unpackbits(packed, axis=1, count=hasher.n_bits_)
+    codes, query_codes = session.run(["codes", "query_codes"], {"x": sample})
+    _require_bits(codes, hasher.project(sample))
+    _require_bits(query_codes, hasher.project_queries(sample))
+    return len(sample)
+
+
+def _require_bits(packed: np.ndarray, logits: np.ndarray) -> None:
+    """Refuse bits of the exported model that are not the signs of the method's logits."""
+    exported_bits = np.unpackbits(packed, axis=1, count=logits.shape[1])
     is_clear = np.abs(logits) > _ROUNDING * np.abs(logits).max()
     n_wrong = int(((logits > 0) != exported_bits)[is_clear].sum())
     if n_wrong:
@@ -116,7 +136,6 @@ def _compare(hasher: BaseHasher, content: bytes, sample: np.ndarray) -> int:
             f"the exported model must give the method's bits, but {n_wrong} of "
             f"{exported_bits.size} differ on a sample of rows; please report this"
         )
-    return len(sample)
 
 
 @contextlib.contextmanager

@@ -173,7 +173,7 @@ def _leave_out(
     size = max(1, _CELLS // len(codes))
     for start in range(0, len(query_rows), size):
         rows = query_rows[start : start + size]
-        own_codes = database[own[rows]]
+        own_codes = BinaryCodes(database.packed[own[rows]], database.n_bits)
         is_own = hamming_distances(own_codes, codes) == 0
         different = queries.packed[rows] ^ own_codes.packed
         distance = np.bitwise_count(different).sum(axis=1, dtype=np.int64)

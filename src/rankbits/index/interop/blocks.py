@@ -75,7 +75,11 @@ def index_of(content: StoredCodes, n_bits: int | None, kind: str) -> HammingInde
     """An index of the codes in an open file."""
     bits = content.note.resolve_bits(n_bits, content.width, content.source)
     return gather(
-        content.source, content.blocks, Note(bits, content.note.model), kind, is_file=True
+        content.source,
+        content.blocks,
+        Note(bits, content.note.model, content.note.side),
+        kind,
+        is_file=True,
     )
 
 
@@ -90,7 +94,7 @@ def gather(
     index = HammingIndex(note.n_bits, kind)
     for ids, packed in content:
         try:
-            index.add(BinaryCodes(packed, note.n_bits, note.model), ids)
+            index.add(BinaryCodes(packed, note.n_bits, note.model, note.side), ids)
         except InputError as error:
             blame = FileFormatError if is_file else InputError
             reason = str(error).partition("; call upsert()")[0]

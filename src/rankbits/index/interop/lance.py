@@ -119,7 +119,7 @@ def from_lance(
         bits = note.resolve_bits(n_bits, width, source)
         batches = opened.search().select(columns.names).to_batches(batch_size=BLOCK)
         content = arrow.blocks_of(batches, columns, source)
-        return gather(source, content, Note(bits, note.model), kind)
+        return gather(source, content, Note(bits, note.model, note.side), kind)
     except InputError:
         raise
     except READ_ERRORS as error:

@@ -75,7 +75,7 @@ def read_text(file: IO[bytes], n_bits: int | None, source: str) -> tuple[int, It
 
 def _resolved(n_bits: int | None, n_stored: int, source: str) -> int:
     """Bits in a code, as the first row has them and as the caller says."""
-    note = Note.parse(str(n_stored), None, source)
+    note = Note.parse(str(n_stored), None, None, source)
     return note.resolve_bits(n_bits, -(-n_stored // 8), source)
 
 

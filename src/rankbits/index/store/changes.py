@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankbits.codes import BinaryCodes
+from rankbits.codes.sides import require_item_side
 from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.store.merge import merged_in_memory
@@ -108,6 +109,7 @@ def _accept(state: State, codes: Any) -> tuple[State, BinaryCodes]:
     """
     model = state.model if state.parts else None
     given = inputs.codes_of("codes", codes, state.n_bits, model)
+    require_item_side("codes", given)
     if given.model is None or given.model == state.model or len(given) == 0:
         return state, given
     return replace(state, model=given.model), given
