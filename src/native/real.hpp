@@ -22,6 +22,16 @@ struct RealKernels {
 const RealKernels& portable_real_kernels();
 const RealKernels* avx2_real_kernels();  // null where the compiler or the CPU has no AVX2
 
+// What the two bytes before the code of each item do to its score: 256 numbers each, by the first byte, the second and the first. It is
+// multiplied by two of them, which are 0 or more, and the third is added.
+struct Correction {
+    const double *first, *second, *added;
+
+    double operator()(double score, uint8_t first_byte, uint8_t second_byte) const {
+        return score * (first[first_byte] * second[second_byte]) + added[first_byte];
+    }
+};
+
 struct RealResults {
     size_t k;          // places of each query
     float* scores;     // (queries, k), largest first, equal ones in order of row
@@ -30,6 +40,8 @@ struct RealResults {
 };
 
 // Weights are n_bits finite numbers for each query, whose absolute values have a finite sum. False if stopped.
-bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const RealResults& results, Workers& workers);
+// Planes have two extra bytes if there is a correction, whose scores must be finite too.
+bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const Correction* correction, const RealResults& results,
+               Workers& workers);
 
 }  // namespace rankbits

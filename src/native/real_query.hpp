@@ -18,19 +18,19 @@ public:
     const uint8_t* tables() const { return tables_.data(); }
 
     // The score of an item, in the order of sums that re-ranking has: halves of a byte, then bytes.
-    float score(const uint8_t* plane, size_t width) const {
+    double score(const uint8_t* plane, size_t width) const {
         double sum = 0.0;
         for (size_t k = 0; k < width; ++k) {
             const double* low = halves_.data() + 32 * k;
             const uint8_t byte = plane[k * GROUP];
             sum += low[byte & 15] + low[16 + (byte >> 4)];
         }
-        return static_cast<float>(sum) + 0.0f;  // so that -0.0 is 0.0
+        return sum;
     }
 
     // The smallest sum of bytes of an item whose score may be at least `score`.
-    int limit(float score) const {
-        const double least = (static_cast<double>(score) - slack_ - smallest_) / unit_;
+    int limit(double score) const {
+        const double least = (score - slack_ - smallest_) / unit_;
         return least <= 0 ? 0 : least >= MAX_SUM ? MAX_SUM : static_cast<int>(std::ceil(least));
     }
 

@@ -39,16 +39,16 @@ public:
     static bool is_worthwhile(const Planes& all) { return all.n > 4 * FEW_GROUPS * GROUP; }
 
     Sample(const Planes& all, size_t n_of_all, size_t n_queries) : n_of_all_(n_of_all), n_groups_of_all_(all.n_groups()) {
-        const size_t share = n_queries < 16 ? 0 : all.n_groups() / SHARE, bytes = all.width * GROUP;
+        const size_t share = n_queries < 16 ? 0 : all.n_groups() / SHARE, bytes = all.group_bytes();
         const size_t n_groups = std::clamp(share, FEW_GROUPS, MANY_GROUPS);
         data_.resize(n_groups * bytes);
         for (size_t s = 0; s < n_groups; ++s) {
             const size_t g = s * all.n_groups() / n_groups;
-            std::copy_n(all.data + g * bytes, bytes, data_.data() + s * bytes);
+            std::copy_n(all.extra(g), bytes, data_.data() + s * bytes);
             if (all.allowed) allowed_.push_back(all.allowed[g]);
             n_items_ += all.allowed ? static_cast<size_t>(std::popcount(all.allowed[g])) : GROUP;
         }
-        planes_ = {data_.data(), all.allowed ? allowed_.data() : nullptr, n_groups * GROUP, all.width, all.n_bits};
+        planes_ = {data_.data(), all.allowed ? allowed_.data() : nullptr, n_groups * GROUP, all.width, all.n_bits, all.n_extra};
     }
 
     Sample(const Sample&) = delete;  // planes_ points into this one

@@ -19,6 +19,7 @@ from rankbits.index.results import NO_ID
 from rankbits.index.store.part import Part
 from rankbits.index.store.state import State
 
+_NO_CORRECTION = np.empty((0, 0))
 Answer = tuple[np.ndarray, np.ndarray]  # scores and ids, (queries, k)
 
 
@@ -37,14 +38,52 @@ def weights_of(weights: Any, n_bits: int) -> np.ndarray:
     return numbers
 
 
-def search(state: State, weights: np.ndarray, k: int, n_threads: int, allowed: Any) -> Answer:
+def correction_of(correction: Any, weights: np.ndarray, *, has_factors: bool) -> np.ndarray:
+    """A correction as float64 of shape (3, 256), or an empty array for none."""
+    if correction is None:
+        return _NO_CORRECTION
+    if not has_factors:
+        raise InputError("correction must come with an index that was made with factors=True")
+    array = _check.array("correction", correction)
+    if array.dtype.kind not in "biuf" or array.shape != (3, 256):
+        raise InputError(
+            "correction must be real numbers of shape (3, 256), such as hasher.correction(), got "
+            f"{_check.describe(array)}"
+        )
+    _check.finite("correction", array)
+    numbers = np.ascontiguousarray(array, np.float64)
+    if (numbers[:2] < 0).any():
+        raise InputError(f"correction must multiply by 0 or more, got {numbers[:2].min()}")
+    with np.errstate(over="ignore"):
+        scale, added = numbers[0].max() * numbers[1].max(), np.abs(numbers[2]).max()
+        largest = np.abs(weights).sum(axis=1).max(initial=0.0) * scale + added
+    if not largest <= np.finfo(np.float32).max:
+        raise InputError("correction must give scores that float32 holds; divide weights first")
+    return numbers
+
+
+def have_finite_scores(weights: np.ndarray) -> bool:
+    """Whether float32 holds every score that rows of weights may give."""
+    with np.errstate(over="ignore"):
+        largest = np.abs(weights).sum(axis=1).max(initial=0.0)
+    return bool(largest <= np.finfo(np.float32).max)
+
+
+def search(
+    state: State,
+    weights: np.ndarray,
+    k: int,
+    n_threads: int,
+    allowed: Any,
+    correction: np.ndarray = _NO_CORRECTION,
+) -> Answer:
     """The k best items of all parts: scores (queries, k), largest first, and ids."""
     selections: list[np.ndarray | None] = [None] * len(state.parts)
     if allowed is not None:
         alive_ids = [part.alive_ids for part in state.parts]
         selections = list(inputs.selections(allowed, alive_ids, len(state)))
     answers = [
-        _search_part(part, weights, k, n_threads, selection)
+        _search_part(part, weights, k, n_threads, selection, correction)
         for part, selection in zip(state.parts, selections, strict=True)
     ]
     return merged(answers, len(weights), k)
@@ -80,7 +119,12 @@ def merged_by_largest(answers: Sequence[Answer], n_queries: int, k: int) -> Answ
 
 
 def _search_part(
-    part: Part, weights: np.ndarray, k: int, n_threads: int, selection: np.ndarray | None
+    part: Part,
+    weights: np.ndarray,
+    k: int,
+    n_threads: int,
+    selection: np.ndarray | None,
+    correction: np.ndarray,
 ) -> Answer:
     segment = part.segment
     segment.require_whole()
@@ -90,9 +134,10 @@ def _search_part(
     _native.scan_real(
         segment.planes,
         len(segment),
-        segment.n_bits,
+        weights.shape[1],
         part.allowed(selection),
         weights,
+        correction,
         scores,
         rows,
         counts,
