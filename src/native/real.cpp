@@ -17,30 +17,35 @@ const RealKernels& real_kernels() {
     return avx2 && &kernels() != &portable_kernels() ? *avx2 : portable_real_kernels();
 }
 
-// The largest and the smallest of what corrects the scores of some items.
-class CorrectionBounds {
+// Which score each item of a tile must have before its correction: at least least * slope - shift, if it is to be `least` after it. Rounding to
+// float, here and of the result, is allowed for.
+class TileCorrection {
 public:
-    CorrectionBounds(const Correction& correction, const Planes& planes, size_t first, size_t n_groups) {
-        for (size_t g = first; g < first + n_groups; ++g) {
-            const uint8_t *firsts = planes.extra(g), *seconds = firsts + GROUP;
+    void set(const Correction& correction, const Planes& planes, size_t first, size_t n_groups) {
+        for (size_t g = 0; g < n_groups; ++g) {
+            const uint8_t *firsts = planes.extra(first + g), *seconds = firsts + GROUP;
             for (size_t i = 0; i < GROUP; ++i) {
-                const double scale = correction.first[firsts[i]] * correction.second[seconds[i]];
-                largest_ = std::max(largest_, scale);
-                smallest_ = std::min(smallest_, scale);
-                most_added_ = std::max(most_added_, correction.added[firsts[i]]);
+                const double scale = correction.first[firsts[i]] * correction.second[seconds[i]], added = correction.added[firsts[i]];
+                const size_t place = g * GROUP + place_of(i);
+                const bool is_bound = scale > SMALLEST * std::max(1.0, std::fabs(added));  // or else any score may be enough
+                slopes_[place] = is_bound ? static_cast<float>(1 / scale) : 0.0f;
+                shifts_[place] = is_bound ? static_cast<float>((added + ROUNDING * std::fabs(added)) / scale) : LARGE;
             }
         }
     }
 
-    // What a score must be at least if it is to become `least`; rounding, also that of the result to float, is allowed for.
-    double before(double least) const {
-        const double missing = least - most_added_ - 1e-6 * (std::fabs(least) + std::fabs(most_added_));
-        const double scale = missing > 0 ? largest_ : smallest_;
-        return scale > 0 ? missing / scale : missing > 0 ? INFINITY : -INFINITY;
+    const int16_t* below(const RealKernels& run, const RealQuery& query, size_t n_groups, float least) {
+        const float lowered = std::max(least - static_cast<float>(ROUNDING) * std::fabs(least), -LARGE);
+        run.set_below(slopes_.data(), shifts_.data(), n_groups * GROUP, lowered, query.scale(), query.shift(), below_.data());
+        return below_.data();
     }
 
 private:
-    double largest_ = 0.0, smallest_ = INFINITY, most_added_ = -INFINITY;
+    static constexpr double SMALLEST = 1e-30, ROUNDING = 1e-6;
+    static constexpr float LARGE = 1e36f;
+
+    std::vector<float> slopes_ = std::vector<float>(MAX_TILE), shifts_ = std::vector<float>(MAX_TILE);
+    std::vector<int16_t> below_ = std::vector<int16_t>(MAX_TILE);
 };
 
 // Queries that share tiles.
@@ -53,6 +58,7 @@ public:
           run_(real_kernels()),
           split_(zeroed<uint8_t>(tile_groups(width_) * near_kernels().split_bytes(width_))),
           positions_(MAX_TILE) {
+        if (correction) tile_correction_.emplace();
         queries_.reserve(n);
         for (size_t q = 0; q < n; ++q) queries_.emplace_back(weights + numbers[q] * planes.n_bits, planes.n_bits, width_);
     }
@@ -62,16 +68,10 @@ public:
 
     void scan_tile(const Planes& planes, size_t first, size_t n_groups, BestScores* best) {
         if (!is_alone_) split(planes, first, n_groups);
-        std::optional<CorrectionBounds> bounds;
-        if (correction_) bounds.emplace(*correction_, planes, first, n_groups);
-        const auto find = is_alone_ ? run_.at_least_alone : run_.at_least;
-        const uint8_t* tile = is_alone_ ? planes.codes(first) : split_.get();
+        if (correction_) tile_correction_->set(*correction_, planes, first, n_groups);
         for (size_t q = 0; q < queries_.size(); ++q) {
-            const RealQuery& query = queries_[q];
-            const double least = best[q].least();
-            const int limit = query.limit(bounds ? bounds->before(least) : least);
-            const size_t n = find(tile, n_groups, width_, query.tables(), limit, positions_.data());
-            for (size_t i = 0; i < n; ++i) offer(planes, first * GROUP + positions_[i], query, best[q]);
+            const size_t n = find(planes, first, n_groups, queries_[q], best[q].least());
+            for (size_t i = 0; i < n; ++i) offer(planes, first * GROUP + positions_[i], queries_[q], best[q]);
         }
     }
 
@@ -81,6 +81,17 @@ private:
         for (size_t g = 0; g < n_groups; g += n_together) {
             near_kernels().split(planes.codes(first + g), n_together, width_, split_.get() + g * near_kernels().split_bytes(width_));
         }
+    }
+
+    // Positions of the items of the tile whose score may be `least` or more.
+    size_t find(const Planes& planes, size_t first, size_t n_groups, const RealQuery& query, float least) {
+        if (correction_) {
+            const int16_t* below = tile_correction_->below(run_, query, n_groups, least);
+            return run_.above_each(split_.get(), n_groups, width_, query.tables(), below, positions_.data());
+        }
+        const int limit = query.limit(least);
+        if (is_alone_) return run_.at_least_alone(planes.codes(first), n_groups, width_, query.tables(), limit, positions_.data());
+        return run_.at_least(split_.get(), n_groups, width_, query.tables(), limit, positions_.data());
     }
 
     void offer(const Planes& planes, size_t row, const RealQuery& query, BestScores& best) const {
@@ -101,6 +112,7 @@ private:
     std::vector<RealQuery> queries_;
     Buffer<uint8_t> split_;
     std::vector<uint16_t> positions_;
+    std::optional<TileCorrection> tile_correction_;
 };
 
 class RealSearch {

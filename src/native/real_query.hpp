@@ -34,6 +34,10 @@ public:
         return least <= 0 ? 0 : least >= MAX_SUM ? MAX_SUM : static_cast<int>(std::ceil(least));
     }
 
+    // The same as (score - shift) * scale, for scores that differ from item to item.
+    float scale() const { return static_cast<float>(1 / unit_); }
+    float shift() const { return static_cast<float>((smallest_ + slack_) / unit_ + 0.01); }  // with room for rounding
+
 private:
     void add_up(const double* weights, size_t n_bits, size_t half) {
         double* sums = halves_.data() + 16 * half;

@@ -163,7 +163,7 @@ class Searchable(ABC):
         rescore : `weighted_bits`, `asymmetric` or `vectors`: a finer score for the nearest items
         pool : int or None, how many nearest items to score; None takes max(10 * k, 100)
             With `ties="complete"` also all that are as far as the last of them. `asymmetric` scores
-            all items of an index that has no more than 2048 times as many, if no pool is given.
+            all items of an index that has no more than 256 times as many, if no pool is given.
         n_threads : threads of this search
         options : options of the kind for this search, such as n_probes of "ivf"
 

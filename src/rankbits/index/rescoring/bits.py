@@ -73,7 +73,7 @@ class asymmetric:  # noqa: N801 - as above
     ([[-2.75, 2.75]], [[0, 1]])
     """
 
-    items_per_candidate: ClassVar[int] = 2048  # scanned in the time that one candidate takes
+    items_per_candidate: ClassVar[int] = 256  # scanned in the time that one candidate takes
 
     def __init__(self, logits: Any) -> None:
         self.logits = _real("logits", logits, "(queries, b)", (2,))
