@@ -165,8 +165,7 @@ def test_scores_go_to_an_archive_under_their_name(fitted):
 
 
 def test_vectors_of_another_model_are_refused(fitted):
-    _, _, q = fitted
-    methods.get("itq", n_bits=8, random_state=1).fit(q[:, ::-1].repeat(4, 0)).save("other")
+    methods.get("lsh", n_bits=8, random_state=1).fit(fitted[2]).save("other")
     done = act("search", "index", "--model", "other", "--vectors", "vectors.npy")
     assert_one_line(done, "queries of --model come from model")
 

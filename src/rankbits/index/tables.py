@@ -150,14 +150,14 @@ class TablesIndex:
         k, allowed, n_threads : as of `HammingIndex.search_real`, which also says what comes back
         """
         self._require_tables("weights", weights)
-        k = min(inputs.how_many(k), len(self))
+        k = inputs.how_many(k)
         checked = [real_queries.weights_of(its_weights, self.n_bits) for its_weights in weights]
         n_queries = _common_size("weights", checked)
         answers = [
             one.search_real(its_weights, k, allowed=allowed, n_threads=n_threads)
             for one, its_weights in zip(self._tables, checked, strict=True)
         ]
-        return real_queries.merged_by_largest(answers, n_queries, k)
+        return real_queries.merged_by_largest(answers, n_queries, min(k, len(self)))
 
     def within(
         self,
