@@ -1,6 +1,7 @@
 """Factors: two bytes of each item that correct its score, wherever the item lies."""
 
 import pickle
+import sqlite3
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbits import BinaryCodes, methods
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, asymmetric
 
 
@@ -207,3 +208,12 @@ def test_corrections_that_cannot_be_are_refused(correction, message):
     index.add(CODES, factors=FACTORS)
     with pytest.raises(InputError, match=message):
         index.search_real(np.ones((1, 8)), 1, correction=correction)
+
+
+def test_a_database_whose_codes_are_shorter_than_factors_is_refused(tmp_path):
+    Collection.create(tmp_path / "items", 16).close()
+    with sqlite3.connect(tmp_path / "items" / "collection.sqlite") as database:
+        database.execute("PRAGMA user_version = 4")
+    database.close()
+    with pytest.raises(FileFormatError, match="would have 16 bits with their factors"):
+        Collection.open(tmp_path / "items")
