@@ -293,3 +293,58 @@ def test_levels_too_high_for_their_gains_are_refused():
         objectives.relaxed_ndcg(torch.zeros(2, 2), torch.full((2, 2), 60))
     with pytest.raises(InputError, match="relaxation must be one of"):
         objectives.relaxed_ndcg(torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.long), "cvpr")
+
+
+def scores_on_the_grid(seed, n=14, k=40, n_bits=6):
+    """Real weights w and ±1 codes g whose scores <w, g> are whole, b - 2d with whole d."""
+    rng = np.random.default_rng(seed)
+    g = torch.from_numpy(rng.choice([-1.0, 1.0], (k, n_bits)))
+    # Pairs of weights (t, 1 - t) count 1 together or 2t - 1 apart, so t = 0, 1/2, 1 are the cases.
+    w = torch.zeros(n, n_bits, dtype=torch.float64)
+    for row in w:
+        signs = torch.from_numpy(rng.choice([-1.0, 1.0], n_bits))
+        row[:] = signs * torch.from_numpy(rng.integers(0, 2, n_bits).astype(np.float64))
+        if int(row.abs().sum()) % 2 != n_bits % 2:  # the parity of b - 2d
+            row[0] = 1 - row[0].abs()
+    levels = torch.from_numpy(rng.integers(0, 3, (n, k)))
+    return w, g, levels
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_real_queries_whose_scores_lie_on_the_grid_have_the_metric_of_their_ranking(seed):
+    w, g, levels = scores_on_the_grid(seed)
+    n_bits = w.shape[1]
+    distances = ((n_bits - w @ g.T) / 2).numpy()
+    assert np.array_equal(distances, distances.round())
+    assert not np.isin(w.abs().numpy(), [1.0]).all()
+    counts = np.zeros((len(w), n_bits + 1, 3), np.int64)
+    for query, item in np.ndindex(*distances.shape):
+        counts[query, int(distances[query, item]), int(levels[query, item])] += 1
+    hist = rankbits.TieHistogram(counts, np.arange(3))
+    for relaxed, metric in (
+        (objectives.relaxed_ap, rankbits.metrics.average_precision),
+        (objectives.relaxed_ndcg, rankbits.metrics.ndcg),
+    ):
+        np.testing.assert_allclose(relaxed(w, levels, gallery=g), metric(hist), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", WELL_CONDITIONED)
+def test_the_gradient_of_real_queries_and_of_their_items_is_that_of_the_dense_reference(form):
+    name, relaxation = form
+    generator = torch.Generator().manual_seed(2)
+    inputs = [torch.randn(n, 7, generator=generator, dtype=torch.float64) for n in (9, 31)]
+    levels = torch.randint(0, 3, (9, 31), generator=generator)
+
+    def gradients(module, n_bins):
+        queries, items = (tensor.clone().requires_grad_() for tensor in inputs)
+        values = getattr(module, name)(
+            torch.tanh(queries), levels, relaxation, n_bins, gallery=torch.tanh(8 * items)
+        )
+        values.nanmean().backward()
+        return values.detach(), queries.grad, items.grad
+
+    for n_bins in (None, 3, 16):
+        for ours, plain in zip(
+            gradients(objectives, n_bins), gradients(dense, n_bins), strict=True
+        ):
+            torch.testing.assert_close(ours, plain, rtol=1e-7, atol=1e-9)

@@ -52,6 +52,10 @@ def fit(
         str | None,
         typer.Option("--judgements", help="Triples (query, item, level) of row numbers of X."),
     ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option("--queries", help="Queries of --judgements, if they are not rows of X."),
+    ] = None,
     neighbours: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,6 +81,8 @@ def fit(
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
     _require_one(labels, tags, judgements, neighbours)
+    if queries is not None and judgements is None:
+        raise typer.BadParameter("give --judgements with --queries")
     params, shares = named_values("--param", param), named_values("--neighbours", neighbours)
     if encoder is not None:
         params.setdefault("encoder", encoder)
@@ -86,11 +92,12 @@ def fit(
         hasher = _build_method(method, bits, seed, params)
         _require_place(out, overwrite)
         x, classes = _load_rows(rows, image_size, hasher)
-        y = _supervision(x, labels or tags, judgements, shares, graded)
+        log = _load_log(hasher, queries, judgements, len(x))
+        y = None if log else _supervision(x, labels or tags, judgements, shares, graded)
         if tags is not None and getattr(y, "ndim", 2) != 2:
             raise InputError(f"--tags must be multi-hot (2-D), {tags} holds {describe(y)}")
         started = time.monotonic()
-        _fit_with_bar(hasher, x, classes if y is None else y)
+        _fit_with_bar(hasher, x, classes if y is None and not log else y, log)
         seconds = time.monotonic() - started
         hasher.save(out)
         model = fingerprint(hasher)
@@ -149,12 +156,28 @@ def _load_rows(
     return pictures.read(None if image_size is None else (image_size, image_size)), pictures.y
 
 
-def _fit_with_bar(hasher: Any, x: np.ndarray, y: Any) -> None:
+def _load_log(
+    hasher: Any, queries: str | None, judgements: str | None, n_items: int
+) -> dict[str, Any]:
+    """Arguments of `fit` for queries that are rows of their own; none if there are no such rows."""
+    if queries is None or judgements is None:
+        return {}
+    if "queries" not in hasher.get_params(deep=False):
+        raise InputError(
+            f"--queries needs a method trained by gradients, such as talr-ap; "
+            f"{type(hasher).__name__} learns from X alone"
+        )
+    rows = load_array(queries)
+    relation = affinity.judgements(load_judgements(judgements), len(rows), n_items)
+    return {"query_X": rows, "judgements": relation}
+
+
+def _fit_with_bar(hasher: Any, x: np.ndarray, y: Any, log: dict[str, Any]) -> None:
     """Fit; a method that can show its progress does so on a terminal, which its model forgets."""
     before = hasher.get_params(deep=False).get("verbose")
     if before is False and not is_quiet():
         hasher.set_params(verbose="auto")
-    hasher.fit(x, y)
+    hasher.fit(x, y, **log)
     if before is False:
         hasher.set_params(verbose=False)
 

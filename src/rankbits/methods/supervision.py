@@ -65,6 +65,28 @@ class Supervision:
         levels: np.ndarray = self.values[positions]
         return levels
 
+    def has_contrast(self, rows: np.ndarray) -> bool:
+        """Whether some pairs of these positions are more relevant than others."""
+        levels = self.levels(rows, rows)[~np.eye(len(rows), dtype=bool)]
+        return bool(levels.size) and bool(levels.min() != levels.max())
+
+    def check_contrast(self) -> None:
+        """Refuse supervision under which no ranking is better than another."""
+        everything, has_positive, seen = np.arange(len(self)), False, set[int]()
+        for queries in _blocks(everything):
+            levels = self.levels(queries, everything).astype(np.int64)
+            levels[np.arange(len(queries)), queries] = -1
+            has_positive = has_positive or bool((levels > 0).any())
+            seen |= set(np.unique(levels).tolist()) - {-1}
+            if has_positive and len(seen) > 1:
+                return
+        if not has_positive:
+            raise InputError("y must make some rows relevant to others, got no positives at all")
+        raise InputError(
+            "y must make some pairs of rows more relevant than others, got one level for all of "
+            "them"
+        )
+
     def redrawn(self, rng: np.random.Generator) -> "Supervision":
         """The supervision of the next epoch: itself, unless labels are drawn."""
         return self
@@ -99,7 +121,7 @@ class Supervision:
 
     def density(self) -> float:
         """Share of pairs that are relevant, on an even sample of the queries."""
-        queries = _even_sample(len(self))
+        queries = even_sample(len(self))
         levels = self.levels(queries, np.arange(len(self)))
         levels[np.arange(len(queries)), queries] = 0
         return np.count_nonzero(levels) / max(levels.size - len(queries), 1)
@@ -131,7 +153,7 @@ def supervise(X: np.ndarray, y: Any, *, graded: bool = False) -> Supervision:
         supervision = Supervision("affinity", y, np.arange(len(X)))
     else:
         supervision = _from_labels(read_labels(y), graded)
-    check_contrast(supervision)
+    supervision.check_contrast()
     return supervision
 
 
@@ -178,33 +200,17 @@ def _from_distances(X: np.ndarray) -> Supervision:
     return Supervision("distances", relation, np.arange(len(X)))
 
 
-def check_contrast(supervision: Supervision) -> None:
-    """Refuse supervision under which no ranking is better than another."""
-    everything, has_positive, seen = np.arange(len(supervision)), False, set[int]()
-    for queries in _blocks(everything):
-        levels = supervision.levels(queries, everything).astype(np.int64)
-        levels[np.arange(len(queries)), queries] = -1
-        has_positive = has_positive or bool((levels > 0).any())
-        seen |= set(np.unique(levels).tolist()) - {-1}
-        if has_positive and len(seen) > 1:
-            return
-    if not has_positive:
-        raise InputError("y must make some rows relevant to others, got no positives at all")
-    raise InputError(
-        "y must make some pairs of rows more relevant than others, got one level for all of them"
-    )
-
-
 def _contents(relation: Affinity) -> list[np.ndarray]:
     """The arrays of an affinity; of a kind unknown here, the levels of an even sample."""
     arrays = [value for value in vars(relation).values() if isinstance(value, np.ndarray)]
     if type(relation).__module__.startswith("rankbits.affinity"):
         return arrays
-    rows = _even_sample(relation.shape[0])
+    rows = even_sample(relation.shape[0])
     return [relation.levels, relation.block(rows, np.arange(relation.shape[1]))]
 
 
-def _even_sample(n: int) -> np.ndarray:
+def even_sample(n: int) -> np.ndarray:
+    """Positions of at most 512 of n rows, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
 
 

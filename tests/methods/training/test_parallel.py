@@ -17,7 +17,7 @@ COMMON = """
     import json, os, sys
     import numpy as np, torch
     from torch import distributed, nn
-    from rankbits import methods, objectives
+    from rankbits import affinity, methods, objectives
     from rankbits.methods.deep import talr  # imported once, before the forks
     from rankbits.methods.training import encoders, parallel
     from rankbits.methods.training.architecture import Architecture
@@ -80,7 +80,18 @@ FIT = """
         found["losses"] = np.array([record["loss"] for record in hasher.history_])
         np.savez(f"{folder}/fit-{n_processes}-{rank}.npz", **found)
 
-    for job in (step, fit):
+    def maps(rank, n_processes):
+        hasher = methods.get(
+            "talr-ap", n_bits=8, queries="own", hidden=(8,), dropout=0.0, input_dropout=0.0,
+            epochs=4, noise=0.2, batch_size=31, ema=0.8, optimizer="sgd", learning_rate=0.1,
+            random_state=1, n_threads=1,
+        ).fit(x[30:], query_X=x[:30], judgements=affinity.classes(y[:30], y[30:]))
+        found = {"items." + k: v.numpy() for k, v in hasher.encoder_.state_dict().items()}
+        weights = hasher.query_encoder_.state_dict().items()
+        found |= {"queries." + k: v.numpy() for k, v in weights}
+        np.savez(f"{folder}/maps-{n_processes}-{rank}.npz", **found)
+
+    for job in (step, fit, maps):
         for n_processes in (1, 2):
             in_processes(job, n_processes)
 """
@@ -121,6 +132,15 @@ def test_two_processes_train_the_encoder_of_one(folder):
     records = [json.loads(line) for line in (folder / "log-2-0").read_text().splitlines()]
     assert len(records) == 4
     assert not (folder / "log-2-1").exists()  # process 0 writes
+
+
+def test_two_processes_train_the_two_maps_of_one_on_logged_queries(folder):
+    alone, first, second = found_in(folder, "maps")
+    for name, expected in alone.items():
+        assert np.array_equal(first[name], second[name]), name
+        np.testing.assert_allclose(first[name], expected, rtol=1e-3, atol=1e-4, err_msg=name)
+    weight = "head.body.layers.0.weight"
+    assert np.abs(alone[f"items.{weight}"] - alone[f"queries.{weight}"]).max() > 1e-4
 
 
 def test_without_a_group_everything_is_in_one_place():

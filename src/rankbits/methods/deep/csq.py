@@ -18,10 +18,11 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
 from rankbits.methods.training.fields import integer, number, parameter
+from rankbits.methods.training.losses import RowLoss
 from rankbits.methods.training.recipes import Recipes
 
 
-class CentralLoss(nn.Module):
+class CentralLoss(RowLoss):
     """Cross-entropy of the bits against the bits of the center, and the cost of soft ones.
 
     p = (tanh z + 1)/2 is the logistic function of 2z, whose cross-entropy never overflows.
@@ -33,12 +34,13 @@ class CentralLoss(nn.Module):
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         aims = self.targets(batch).to(logits.dtype)
-        slopes = batch.alpha * logits
+        slopes = batch.query_alpha * logits
         costs = functional.binary_cross_entropy_with_logits(
             2 * slopes, (aims + 1) / 2, reduction="none"
         )
         softness = torch.log(torch.cosh(torch.tanh(slopes).abs() - 1))
-        each = (costs + self.quantization * softness).mean(dim=1)
+        weight = 0.0 if batch.has_real_queries else self.quantization
+        each = (costs + weight * softness).mean(dim=1)
         return mean_over_rows(each, aims[:, 0] != 0, logits)
 
 

@@ -19,10 +19,11 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
 from rankbits.methods.training.fields import integer, number, parameter
+from rankbits.methods.training.losses import RowLoss
 from rankbits.methods.training.recipes import Recipes
 
 
-class PolarizationLoss(nn.Module):
+class PolarizationLoss(RowLoss):
     """The hinge of each bit on the side of its target."""
 
     def __init__(self, targets: HashTargets, margin: float) -> None:

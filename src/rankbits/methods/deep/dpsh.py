@@ -22,6 +22,7 @@ from rankbits.methods.deep.pairs import (
     find_pairs,
     pairwise_likelihood_loss,
     quantization_error,
+    select_bits,
 )
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
@@ -39,12 +40,12 @@ class DPSHLoss(nn.Module):
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         pairs = find_pairs(logits, batch)
-        u, others = batch.alpha * logits, batch.alpha * pairs.others
+        u, others = batch.query_alpha * logits, batch.alpha * pairs.others
         if self.bounded:
             u, others = torch.tanh(u), torch.tanh(others)
         theta = u @ others.T * (self.slope / u.shape[1])
         loss = pairwise_likelihood_loss(theta, pairs.similar, pairs.mask)
-        return loss + self.eta * quantization_error(u)
+        return loss + self.eta * quantization_error(select_bits(u, others, batch))
 
 
 class DPSH(GradientHasher):

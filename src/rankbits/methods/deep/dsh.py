@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.methods.deep.pairs import mask_pairs, weighted_mean
+from rankbits.methods.deep.pairs import mask_pairs, select_bits, weighted_mean
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
@@ -53,7 +53,7 @@ class DshLoss(nn.Module):
         similar = batch.levels >= self.least_level
         terms = torch.where(similar, apart, _below(apart, self.margin * logits.shape[1]))
         loss = weighted_mean(terms, mask_pairs(logits, batch.gallery, batch.own))
-        return loss + self.quantization * _off_unit(logits)
+        return loss + self.quantization * _off_unit(select_bits(logits, others, batch))
 
 
 class DispersedLoss(nn.Module):
@@ -72,7 +72,7 @@ class DispersedLoss(nn.Module):
         self.margin, self.quantization = margin, quantization
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        phi, n_bits = torch.tanh(batch.alpha * logits), logits.shape[1]
+        phi, n_bits = torch.tanh(batch.query_alpha * logits), logits.shape[1]
         others = phi if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
         apart = torch.cdist(phi, others, p=1) / 2
         terms = _below(apart, self.margin * n_bits) * (batch.levels == 0)
@@ -80,7 +80,7 @@ class DispersedLoss(nn.Module):
             outside = _below(apart, low * n_bits) + torch.relu(apart - high * n_bits)
             terms = terms + outside * (batch.levels >= cut)
         loss = weighted_mean(terms, mask_pairs(phi, batch.gallery, batch.own))
-        return loss + self.quantization * _off_unit(phi)
+        return loss + self.quantization * _off_unit(select_bits(phi, others, batch))
 
 
 def _squared_bits(u: Tensor, v: Tensor) -> Tensor:

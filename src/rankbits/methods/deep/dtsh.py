@@ -27,8 +27,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rankbits import objectives
-from rankbits.methods.deep.pairs import quantization_error
-from rankbits.methods.deep.soft_histograms import count_binary_ties, count_items
+from rankbits.methods.deep.pairs import quantization_error, select_bits
+from rankbits.methods.deep.soft_histograms import (
+    count_binary_ties,
+    count_items,
+    relax_gallery,
+)
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
@@ -54,9 +58,14 @@ class DTSHLoss(nn.Module):
         self.margin, self.eta = margin, eta
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        phi = torch.tanh(batch.alpha * logits)
+        phi = torch.tanh(batch.query_alpha * logits)
         values = triplet_loss(count_binary_ties(phi, batch), self.margin * phi.shape[1])
-        return objectives.mean_over_queries(values) + self.eta * quantization_error(phi)
+        loss: Tensor = objectives.mean_over_queries(values)
+        if self.eta == 0:
+            return loss
+        gallery = relax_gallery(batch)
+        bits = phi if gallery is None else select_bits(phi, gallery, batch)
+        return loss + self.eta * quantization_error(bits)
 
 
 class DTSH(GradientHasher):

@@ -18,6 +18,7 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
 from rankbits.methods.training.fields import number, parameter
+from rankbits.methods.training.losses import RowLoss
 from rankbits.methods.training.recipes import Recipes
 
 _SEED = 0x6EED
@@ -29,7 +30,7 @@ def straight_through(logits: Tensor) -> Tensor:
     return signs + (logits - logits.detach())
 
 
-class GreedyLoss(nn.Module):
+class GreedyLoss(RowLoss):
     """Cross-entropy of a linear classifier of the signs, which is trained along, and the penalty.
 
     Tags have a classifier each: the mean of their logistic losses. The first weights come from a
@@ -44,10 +45,14 @@ class GreedyLoss(nn.Module):
         self.penalty = penalty
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
+        if batch.has_real_queries:
+            return self._classify(self._score(torch.tanh(logits)), batch)
         signs = straight_through(logits)
-        scores = functional.linear(signs, self.weight.to(logits.dtype), self.bias.to(logits.dtype))
         gaps = (logits - signs.detach()).abs() ** 3
-        return self._classify(scores, batch) + self.penalty * gaps.mean()
+        return self._classify(self._score(signs), batch) + self.penalty * gaps.mean()
+
+    def _score(self, codes: Tensor) -> Tensor:
+        return functional.linear(codes, self.weight.to(codes.dtype), self.bias.to(codes.dtype))
 
     def _classify(self, scores: Tensor, batch: Batch) -> Tensor:
         if batch.classes is not None:

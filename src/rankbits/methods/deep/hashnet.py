@@ -37,11 +37,19 @@ def balancing_weights(pairs: Pairs) -> Tensor:
     return pairs.mask * torch.where(pairs.similar > 0, similar, others)
 
 
-def tag_overlap(tags: Tensor, similar: Tensor) -> Tensor:
+def tag_overlap(tags: Tensor, others: Tensor, similar: Tensor) -> Tensor:
     """Tags that two rows share, over those that either has; 1 for pairs that share none."""
-    shared = tags @ tags.T
-    n = tags.sum(1)
-    return torch.where(similar > 0, shared / (n[:, None] + n - shared).clamp(min=1), 1.0)
+    shared = tags @ others.T
+    either = tags.sum(1)[:, None] + others.sum(1) - shared
+    return torch.where(similar > 0, shared / either.clamp(min=1), 1.0)
+
+
+def _find_other_tags(batch: Batch) -> Tensor | None:
+    """Tags of the rows that the queries are paired with, if these are the rows of the step."""
+    if batch.gallery is None:
+        return batch.tags
+    is_of_step = batch.item_tags is not None and len(batch.item_tags) == len(batch.gallery)
+    return batch.item_tags if is_of_step else None
 
 
 class HashNetLoss(nn.Module):
@@ -53,11 +61,13 @@ class HashNetLoss(nn.Module):
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         pairs = find_pairs(logits, batch)
-        phi, others = torch.tanh(batch.alpha * logits), torch.tanh(batch.alpha * pairs.others)
+        phi, others = torch.tanh(batch.query_alpha * logits), torch.tanh(batch.alpha * pairs.others)
         theta = phi @ others.T * (self.slope / phi.shape[1])
         weights = balancing_weights(pairs) if self.balance else pairs.mask
-        if batch.tags is not None and batch.gallery is None:
-            weights = weights * tag_overlap(batch.tags.to(weights.dtype), pairs.similar)
+        other_tags = _find_other_tags(batch)
+        if batch.tags is not None and other_tags is not None:
+            tags = batch.tags.to(weights.dtype), other_tags.to(weights.dtype)
+            weights = weights * tag_overlap(*tags, pairs.similar)
         return pairwise_likelihood_loss(theta, pairs.similar, weights)
 
 

@@ -54,7 +54,7 @@ class MIHashLoss(nn.Module):
         self.n_bins = n_bins
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        counts = count_binary_ties(torch.tanh(batch.alpha * logits), batch, self.n_bins)
+        counts = count_binary_ties(torch.tanh(batch.query_alpha * logits), batch, self.n_bins)
         return -objectives.mean_over_queries(mutual_information(counts))
 
 

@@ -22,10 +22,11 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
 from rankbits.methods.training.fields import integer, number, parameter
+from rankbits.methods.training.losses import RowLoss
 from rankbits.methods.training.recipes import Recipes
 
 
-class CosineLoss(nn.Module):
+class CosineLoss(RowLoss):
     """Cross-entropy of the cosines, with a margin; a row's tags share its target equally."""
 
     def __init__(self, targets: HashTargets, margin: float, scale: float) -> None:
@@ -35,7 +36,7 @@ class CosineLoss(nn.Module):
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         centers = self.targets.centers.to(logits.dtype)
         is_own = self._find_own_targets(batch).to(logits.dtype)
-        scores = self.scale * (_cosines(logits, centers, batch.alpha) - self.margin * is_own)
+        scores = self.scale * (_cosines(logits, centers, batch.query_alpha) - self.margin * is_own)
         n_own = is_own.sum(dim=1)
         share = is_own / n_own.clamp(min=1)[:, None]
         each = -(share * functional.log_softmax(scores, dim=1)).sum(dim=1)

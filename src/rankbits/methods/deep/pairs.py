@@ -46,6 +46,17 @@ def mask_pairs(rows: Tensor, gallery: Tensor | None, own: Tensor | None) -> Tens
     return mask
 
 
+def select_bits(u: Tensor, others: Tensor, batch: Batch) -> Tensor:
+    """The relaxed codes of a step that are to become bits.
+
+    These are the codes of the rows and, if they are encoded in this step too, those of the others;
+    queries that stay real-valued are not among them.
+    """
+    if not batch.trains_gallery:
+        return u
+    return others if batch.has_real_queries else torch.cat([u, others])
+
+
 def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:
     """Weighted mean; 0, with a gradient path, if all weights are 0."""
     mean: Tensor = (values * weights).sum() / weights.sum().clamp(min=1)

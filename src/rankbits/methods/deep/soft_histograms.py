@@ -23,11 +23,16 @@ def choose_n_bins(n_bins: int | None, n_bits: int) -> int | None:
 def count_binary_ties(phi: Tensor, batch: Batch, n_bins: int | None = None) -> Tensor:
     """Soft counts (M, bins, 2) of irrelevant and relevant items; levels above 0 are one."""
     relevant = (batch.levels != 0).to(torch.uint8).contiguous()
-    gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
+    gallery = relax_gallery(batch)
     counts = objectives.soft_ties(phi, relevant, n_bins, gallery=gallery, own=batch.own)
     if counts.shape[2] == 1:  # nothing is relevant to anything
         counts = torch.cat([counts, torch.zeros_like(counts)], dim=2)
     return counts
+
+
+def relax_gallery(batch: Batch) -> Tensor | None:
+    """Relaxed codes of the gallery, if there is one."""
+    return None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
 
 
 def count_items(counts: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class TalrLoss(nn.Module):
         self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        phi = torch.tanh(batch.alpha * logits)
+        phi = torch.tanh(batch.query_alpha * logits)
         gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
         values = self.objective(
             phi,
@@ -55,9 +55,14 @@ class TalrLoss(nn.Module):
         )
         loss: Tensor = 1 - objectives.mean_over_queries(values)
         if self.dispersion:
-            crowding = dispersion_penalty(self.dispersion_kind, phi, gallery, batch.own)
-            loss = loss + self.dispersion * crowding
+            loss = loss + self.dispersion * self._measure_crowding(phi, gallery, batch)
         return loss
+
+    def _measure_crowding(self, phi: Tensor, gallery: Tensor | None, batch: Batch) -> Tensor:
+        """The penalty on codes that crowd together: those of the items, if queries have others."""
+        if gallery is not None and batch.trains_gallery:
+            return dispersion_penalty(self.dispersion_kind, gallery)
+        return dispersion_penalty(self.dispersion_kind, phi, gallery, batch.own)
 
 
 class _Talr(GradientHasher):
@@ -102,8 +107,8 @@ class _Talr(GradientHasher):
         n_bins = choose_n_bins(self.n_bins, self.n_bits)
         return {**super()._loss_settings(), "n_bins": n_bins}
 
-    def _query_values(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
-        return type(self)._relaxed(phi, levels, **gallery)
+    def _query_values(self, phi: Tensor, levels: Tensor, **lists: Any) -> Tensor:
+        return type(self)._relaxed(phi, levels, **lists)
 
 
 class TalrAP(_Talr):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.training import parallel
+from rankbits.methods.training.maps import maps_of
 
 _Norm = nn.modules.batchnorm._BatchNorm
 _ROWS = 8192
@@ -37,12 +38,16 @@ class WeightAverage:
             self.weights[name].lerp_(parameter.detach(), 1 - rate)
 
     @contextmanager
-    def applied(self, module: nn.Module, inputs: Tensor, block: int) -> Iterator[None]:
-        """Put the average into the module for the length of a block."""
+    def applied(self, module: nn.Module, inputs: list[Tensor], block: int) -> Iterator[None]:
+        """Put the average into the module for the length of a block.
+
+        `inputs` are the rows that each of its maps reads: the items, and the queries.
+        """
         last = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
         module.load_state_dict({**last, **self.weights})
         try:
-            measure_statistics(module, inputs, block)
+            for part, rows in zip(maps_of(module), inputs, strict=False):
+                measure_statistics(part, rows, block)
             yield
         finally:
             module.load_state_dict(last)

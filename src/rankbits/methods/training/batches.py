@@ -4,17 +4,34 @@ No row comes twice in a batch: it would be its own neighbour at distance 0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
+from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.config import queries_of_step
 
+REAL_SLOPE = 1.0  # real-valued queries are tanh of their logits
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
 
 Sampler = Callable[[np.random.Generator], list[np.ndarray]]
+LogSampler = Callable[[np.random.Generator], list["StepRows"]]
+
+
+class StepRows(NamedTuple):
+    """Positions of the queries and of the items of a step; one array if they are the same rows."""
+
+    queries: np.ndarray
+    items: np.ndarray
+
+    @property
+    def are_same(self) -> bool:
+        """Whether every query is an item of its step."""
+        return self.items is self.queries
 
 
 @dataclass(frozen=True)
@@ -29,8 +46,29 @@ class Batch:
     alpha: float  # the slope of tanh(α f)
     classes: Tensor | None = None  # (M,) int64, if y is class labels
     tags: Tensor | None = None  # (M, L) of 0 and 1, if y is multi-hot
-    gallery: Tensor | None = None  # (K, b) logits without gradient
-    own: Tensor | None = None  # (M,) each query's own row of the gallery
+    gallery: Tensor | None = None  # (K, b) logits
+    own: Tensor | None = None  # (M,) each query's own row of the gallery, -1 for none
+    trains_gallery: bool = False  # whether the gallery has a gradient: it is encoded in this step
+    has_real_queries: bool = False  # whether queries stay real-valued, and only items become bits
+    item_rows: np.ndarray | None = None  # positions, classes and tags of the items of this step:
+    item_classes: Tensor | None = None  # all of the gallery, or of a memory the part that is
+    item_tags: Tensor | None = None  # encoded now
+
+    @property
+    def query_alpha(self) -> float:
+        """The slope of tanh(α f) for queries: 1 where they stay real-valued, else `alpha`."""
+        return REAL_SLOPE if self.has_real_queries else self.alpha
+
+    def of_items(self) -> "Batch":
+        """The batch of the items that are encoded in this step, for a loss that knows no pairs."""
+        assert self.item_rows is not None  # noqa: S101
+        return replace(
+            self,
+            rows=self.item_rows,
+            classes=self.item_classes,
+            tags=self.item_tags,
+            has_real_queries=False,
+        )
 
 
 def build_sampler(name: str, supervision: Supervision, batch_size: int) -> Sampler:
@@ -46,6 +84,29 @@ def build_sampler(name: str, supervision: Supervision, batch_size: int) -> Sampl
         offsets, items = supervision.positives(_MOST_POSITIVES)
         return lambda rng: draw_anchored(offsets, items, batch_size, rng)
     return lambda rng: draw_plain(n, batch_size, rng)
+
+
+def build_log_sampler(name: str, log: QueryLog, batch_size: int) -> LogSampler:
+    """The same for logged queries: a quarter as many of them as items in a step.
+
+    "plain" draws the items at random; "anchors" takes some that are relevant to the queries first.
+    """
+    n_queries, n_items = queries_of_step(batch_size), min(batch_size, log.n_items)
+    if name == "plain":
+        offsets, items = np.zeros(len(log) + 1, np.int64), np.empty(0, np.int64)
+        queries = np.arange(len(log))
+    else:
+        offsets, items = log.positives(_MOST_POSITIVES)
+        queries = np.flatnonzero(np.diff(offsets))
+
+    def sample(rng: np.random.Generator) -> list[StepRows]:
+        order, steps = rng.permutation(queries), []
+        for chosen in np.array_split(order, -(-len(order) // n_queries)):
+            positives = _draw_positives(chosen, offsets, items, rng)
+            steps.append(StepRows(chosen, _fill(positives, log.n_items, n_items, rng)))
+        return steps
+
+    return sample
 
 
 def draw_plain(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -84,12 +145,20 @@ def draw_anchored(
     batches = []
     for start in range(0, len(anchors), n_each):
         chosen = anchors[start : start + n_each]
-        rows = list(chosen)
-        for anchor in chosen:
-            positives = items[offsets[anchor] : offsets[anchor + 1]]
-            rows.extend(rng.permutation(positives)[:_POSITIVES_EACH])
-        batches.append(_fill(np.array(rows), n, batch_size, rng))
+        rows = np.concatenate([chosen, _draw_positives(chosen, offsets, items, rng)])
+        batches.append(_fill(rows, n, batch_size, rng))
     return batches
+
+
+def _draw_positives(
+    queries: np.ndarray, offsets: np.ndarray, items: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """At most three items that are relevant to each query, in the order of the queries."""
+    drawn = [np.empty(0, np.int64)]
+    for query in queries:
+        positives = items[offsets[query] : offsets[query + 1]]
+        drawn.append(rng.permutation(positives)[:_POSITIVES_EACH])
+    return np.concatenate(drawn)
 
 
 class _Deck:

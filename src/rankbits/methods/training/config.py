@@ -60,17 +60,18 @@ def resolve_config(
     supervision: Supervision,
     *,
     n_rows: int,
+    n_queries: int | None = None,
     moves_images: bool,
     seed: int,
 ) -> TrainingConfig:
-    """The user's values and the recipe's, for an epoch of `n_rows` rows."""
+    """The user's values and the recipe's, for an epoch of `n_rows` rows, or of logged queries."""
     names = {declared.name for declared in fields(TrainingParameters)}
     given = {k: v for k, v in check_parameters(parameters).items() if k in names}
     chosen = {name: value(n_rows) if isfunction(value) else value for name, value in recipe.items()}
     config = TrainingConfig(**{**chosen, **given, "seed": seed})
     if not moves_images:
         config = replace(config, flip=False, shift=0)
-    config = fit_to_rows(config, n_rows, lengthen=is_auto(parameters.epochs))
+    config = fit_to_rows(config, n_rows, lengthen=is_auto(parameters.epochs), n_queries=n_queries)
     if is_auto(parameters.batches):
         config = replace(config, batches=_choose_batches(config, supervision))
     if is_auto(parameters.init) and not _has_linear_map(config):
@@ -78,12 +79,21 @@ def resolve_config(
     return config
 
 
-def fit_to_rows(config: TrainingConfig, n_rows: int, *, lengthen: bool) -> TrainingConfig:
+def fit_to_rows(
+    config: TrainingConfig, n_rows: int, *, lengthen: bool, n_queries: int | None = None
+) -> TrainingConfig:
     """The configuration for so many rows: no larger batches and, if allowed, enough epochs."""
     batch_size = min(config.batch_size, n_rows)
     n_steps = -(-n_rows // batch_size)
+    if n_queries is not None:
+        n_steps = -(-n_queries // queries_of_step(batch_size))
     epochs = max(config.epochs, -(-FEWEST_STEPS // n_steps)) if lengthen else config.epochs
     return replace(config, batch_size=batch_size, epochs=epochs)
+
+
+def queries_of_step(batch_size: int) -> int:
+    """Logged queries of a step of so many items: a quarter of them."""
+    return max(1, batch_size // 4)
 
 
 def _choose_batches(config: TrainingConfig, supervision: Supervision) -> str:

@@ -94,10 +94,7 @@ def require_several_codes(
 
 def _should_differ(rows: Tensor, sample: np.ndarray, supervision: Supervision) -> bool:
     """Whether rows differ, and some of them are more relevant to each other than others are."""
-    if not bool((rows != rows[:1]).any()):
-        return False
-    levels = supervision.levels(sample, sample)[~np.eye(len(sample), dtype=bool)]
-    return bool(levels.size) and bool(levels.min() != levels.max())
+    return bool((rows != rows[:1]).any()) and supervision.has_contrast(sample)
 
 
 def _advice(learning_rate: float) -> str:

@@ -19,16 +19,18 @@ from rankbits.methods.registry import known_name
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import backbones
 from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.devices import limit_threads, own_generators
-from rankbits.methods.training.encoders import build_encoder, encode_rows, present_name
+from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
 from rankbits.methods.training.fitting import assemble, train
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.preparation import prepare
+from rankbits.methods.training.preparation import LoggedQueries, prepare
 from rankbits.methods.training.recipes import Recipes
 
 _NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
 _BLOCK, _CNN_BLOCK = 4096, 256
+_QUERY_PREFIX = "queries."  # of the weights of an encoder of queries, in a file
 
 
 class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n_bits is never None
@@ -44,7 +46,9 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
     Attributes
     ----------
     encoder_ : torch.nn.Module
-        The trained encoder, from raw rows to logits, on the processor.
+        The trained encoder of items, from raw rows to logits, on the processor.
+    query_encoder_ : torch.nn.Module
+        That of queries: the same object, unless `queries` gives them a map of their own.
     report_ : dict
         The configuration, the split, the best score and its epoch, the seconds it took.
     history_ : list of dict
@@ -64,7 +68,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
     _accepted_labels: ClassVar[tuple[str, ...]] = ()
     _recipes: ClassVar[Recipes] = {}
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, query_X: Any = None, judgements: Any = None) -> Self:
         """Train the encoder.
 
         Parameters
@@ -74,23 +78,53 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
             pairs as levels 1, 2, 5 and 10.
+        query_X : array of shape (n_queries, features), or None
+            Queries that are rows of their own, such as a log of searches. Without them every row
+            of X is a query to the others.
+        judgements : an affinity over (query_X, X), or None
+            What is relevant to these queries, such as `rankbits.affinity.judgements` and
+            `read_judgements` give. It takes the place of y.
         """
         started = time.perf_counter()
         rows = self._training_rows(X, y)
+        logged = self._read_queries(query_X, judgements, y)
         with limit_threads(self.n_threads), own_generators():
-            preparation = prepare(self, self._define_method(), rows, y)
+            preparation = prepare(self, self._define_method(), rows, y, logged)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
-        self.encoder_, self.history_, self.report_ = fitted.encoder, fitted.history, fitted.report
+        self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
+        self.history_, self.report_ = fitted.history, fitted.report
         return self
+
+    def _read_queries(
+        self,
+        query_X: Any,
+        judgements: Any,
+        y: Any,
+    ) -> LoggedQueries | None:
+        """Logged queries, checked as rows are; both arguments belong together."""
+        if query_X is None and judgements is None:
+            return None
+        if query_X is None or judgements is None:
+            raise InputError(
+                "query_X and judgements must be given together, got one of them; judgements over "
+                "(X, X) are y"
+            )
+        if y is not None:
+            raise InputError("y must be None where judgements say what is relevant to query_X")
+        try:
+            rows = self._rows(self._check_X(query_X, reset=False), 0)
+        except InputError as error:
+            raise InputError(f"query_X: {error}") from None
+        return LoggedQueries(rows, judgements)
 
     def _build_loss(self, supervision: Supervision) -> nn.Module:
         """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
         raise NotImplementedError
 
-    def _query_values(self, phi: Tensor, levels: Tensor, **gallery: Tensor) -> Tensor:
+    def _query_values(self, phi: Tensor, levels: Tensor, **lists: Any) -> Tensor:
         """Value of each query at codes phi of ±1, which validation maximizes: tie-aware AP."""
-        values: Tensor = objectives.relaxed_ap(phi, levels, **gallery)  # type: ignore[arg-type]
+        values: Tensor = objectives.relaxed_ap(phi, levels, **lists)
         return values
 
     def _loss_settings(self) -> dict[str, Any]:
@@ -142,16 +176,30 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         return rows
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
+        return self._encode_rows(self.encoder_, rows).numpy()
+
+    def _query_logits(self, rows: np.ndarray) -> np.ndarray:
+        if not self._has_query_map:
+            return self._logits(rows)
+        logits = self._encode_rows(self.query_encoder_, rows)
+        return torch.tanh(REAL_SLOPE * logits).numpy()
+
+    def _encode_rows(self, encoder: Encoder, rows: np.ndarray) -> Tensor:
         with limit_threads(self.n_threads):
-            block = _choose_block(self.encoder_.architecture)
-            logits: np.ndarray = encode_rows(self.encoder_, torch.from_numpy(rows), block).numpy()
-        return logits
+            return encode_rows(encoder, torch.from_numpy(rows), _choose_block(encoder.architecture))
+
+    @property
+    def _has_query_map(self) -> bool:
+        return self.query_encoder_ is not self.encoder_
 
     def _row_shape(self) -> tuple[int, ...]:
         return tuple(self.input_shape_)
 
     def _torch_module(self) -> nn.Module:
         return copy.deepcopy(self.encoder_).eval()
+
+    def _query_torch_module(self) -> nn.Module:
+        return nn.Sequential(copy.deepcopy(self.query_encoder_), nn.Tanh()).eval()
 
     def _saved_params(self) -> dict[str, Any]:
         params = {k: v for k, v in super()._saved_params().items() if k not in _NOT_SAVED}
@@ -167,31 +215,36 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
                 "save hasher.encoder_.state_dict() beside the code that builds the module"
             )
         arrays = {name: tensor.numpy() for name, tensor in self.encoder_.state_dict().items()}
-        facts = {
+        facts: dict[str, Any] = {
             "encoder": architecture.to_json(),
             "input_shape": list(self.input_shape_),
             "report": self.report_,
             "history": self.history_,
         }
+        if self._has_query_map:
+            facts["has_query_encoder"] = True
+            arrays |= self._query_arrays(arrays)
         return arrays, facts
+
+    def _query_arrays(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Weights of the encoder of queries where they differ from that of items."""
+        weights = {name: w.numpy() for name, w in self.query_encoder_.state_dict().items()}
+        return {
+            _QUERY_PREFIX + name: weight
+            for name, weight in weights.items()
+            if not np.array_equal(weight, arrays[name])
+        }
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         architecture = Architecture.from_json(facts["encoder"])
-        with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
-            backbone = (
-                backbones.load_backbone(
-                    architecture.backbone, architecture.image_size, pretrained=False
-                )
-                if architecture.backbone
-                else None
-            )
-            encoder = build_encoder(architecture, backbone)
         tensors = {present_name(name): torch.from_numpy(array) for name, array in arrays.items()}
-        shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
-        if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
-            raise FileFormatError("its arrays are not those of the encoder it describes")
-        encoder.load_state_dict(tensors, assign=True)
-        self.encoder_ = encoder.requires_grad_(False).eval()
+        of_queries = {n: tensors.pop(n) for n in list(tensors) if n.startswith(_QUERY_PREFIX)}
+        self.encoder_ = self.query_encoder_ = _rebuild_encoder(architecture, tensors)
+        if facts.get("has_query_encoder"):
+            tensors |= {name.removeprefix(_QUERY_PREFIX): w for name, w in of_queries.items()}
+            self.query_encoder_ = _rebuild_encoder(architecture, tensors)
+        elif of_queries:
+            raise FileFormatError("it has weights of an encoder of queries that it does not have")
         self.input_shape_ = tuple(facts["input_shape"])
         self.report_, self.history_ = facts["report"], facts["history"]
 
@@ -201,6 +254,24 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         accepted = self._accepted_labels
         tags.target_tags.required = bool(accepted) and "distances" not in accepted
         return tags
+
+
+def _rebuild_encoder(architecture: Architecture, tensors: dict[str, Tensor]) -> Encoder:
+    """An encoder with these weights, which must be its own."""
+    with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
+        backbone = (
+            backbones.load_backbone(
+                architecture.backbone, architecture.image_size, pretrained=False
+            )
+            if architecture.backbone
+            else None
+        )
+        encoder = build_encoder(architecture, backbone)
+    shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
+        raise FileFormatError("its arrays are not those of the encoder it describes")
+    encoder.load_state_dict(tensors, assign=True)
+    return encoder.requires_grad_(False).eval()
 
 
 def _check_images(X: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.divergence import DivergenceGuard, require_several_codes
 from rankbits.methods.training.encoders import Encoder, encode_rows
 from rankbits.methods.training.log import TrainingLog, progress_bar
+from rankbits.methods.training.maps import TwoMaps, has_two_maps, item_map, maps_of, query_map
 from rankbits.methods.training.posterior import TrainedPosterior
 from rankbits.methods.training.preparation import Preparation
 from rankbits.methods.training.pretraining import insert_posterior, train_head, train_posterior
@@ -36,6 +37,7 @@ class FittedEncoder:
     """What a fit gives to the estimator."""
 
     encoder: Encoder
+    query_encoder: Encoder  # the same object where queries are encoded as items are
     history: list[dict[str, Any]]
     report: dict[str, Any]
 
@@ -69,14 +71,10 @@ def train_bits(
     )
     with progress_bar(config.verbose, config.epochs * config.n_restarts) as progress:
         task = TrainingTask(
-            build_module=lambda: build_trained_part(
-                frame,
-                preparation.initialization,
-                tune_statistics=config.tune_statistics,
-                head_weights=head_weights,
-            ),
+            build_module=lambda: build_maps(preparation, frame, head_weights),
             build_loss=lambda: method.build_loss(preparation.supervision),
             inputs=inputs,
+            query_inputs=select_training_queries(preparation),
             supervision=supervision.tabulated(),
             config=config,
             score=build_score(preparation, frame),
@@ -87,8 +85,23 @@ def train_bits(
         )
         result = run_training(task)
     guard = DivergenceGuard(method.name, config.learning_rate)
-    require_several_codes(guard, result.module, inputs, task.supervision, result.history)
+    bits = [item_map(result.module)] if config.queries == "real" else maps_of(result.module)
+    for part in bits:
+        require_several_codes(guard, part, inputs, task.supervision, result.history)
     return TrainedBits(result, frame, posterior, checkpoints.n_failed)
+
+
+def build_maps(
+    preparation: Preparation, frame: Encoder, head_weights: dict[str, Tensor] | None
+) -> nn.Module:
+    """What is trained: a map for queries and items, or one for each."""
+    part = build_trained_part(
+        frame,
+        preparation.initialization,
+        tune_statistics=preparation.config.tune_statistics,
+        head_weights=head_weights,
+    )
+    return part if preparation.config.queries == "same" else TwoMaps(part)
 
 
 def select_training_rows(
@@ -102,15 +115,23 @@ def select_training_rows(
         return posterior.pool.inputs, DrawnClasses(posterior.pool.probabilities)
     split, inputs = preparation.split, preparation.head_inputs
     if preparation.tunes_backbone:
-        inputs = split.take_training(preparation.inputs)
+        is_log = preparation.query_inputs is not None
+        inputs = preparation.inputs if is_log else split.take_training(preparation.inputs)
     return inputs.to(preparation.device), preparation.supervision.take(split.train)
+
+
+def select_training_queries(preparation: Preparation) -> Tensor | None:
+    """The logged queries that the bits are trained on; None if rows of X are the queries."""
+    if preparation.query_inputs is None:
+        return None
+    return preparation.split.take_training(preparation.query_inputs).to(preparation.device)
 
 
 def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
     """How an epoch is scored: as the user says, or by the ranking of the held-out rows, if any."""
     scoring, held_out = preparation.config.scoring, preparation.split.held_out
     if scoring is not None:
-        return lambda module: scoring(assemble_encoder(frame, module))
+        return lambda module: scoring(*(assemble_encoder(frame, part) for part in maps_of(module)))
     if len(held_out) == 0:
         return None
     inputs = preparation.inputs.to(preparation.device)
@@ -118,14 +139,28 @@ def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
         parts = dict(frame.head.named_children())
         beliefs = nn.Sequential(parts["standardize"], parts["posterior"])
         inputs = encode_rows(beliefs, inputs.float())
-    return HardScore(inputs, preparation.supervision, held_out, preparation.method.query_values)
+    return HardScore(
+        inputs,
+        preparation.supervision,
+        held_out,
+        preparation.method.query_values,
+        query_inputs=_on_device(preparation.query_inputs, preparation.device),
+        has_real_queries=preparation.config.queries == "real",
+    )
+
+
+def _on_device(rows: Tensor | None, device: torch.device) -> Tensor | None:
+    return None if rows is None else rows.to(device)
 
 
 def assemble(preparation: Preparation, trained: TrainedBits, seconds: float) -> FittedEncoder:
     """The encoder of raw rows, on the processor, with its history and its report."""
-    encoder = assemble_encoder(trained.frame, trained.result.module)
+    module = trained.result.module
+    encoder = query_encoder = assemble_encoder(trained.frame, item_map(module)).cpu().eval()
+    if has_two_maps(module):
+        query_encoder = assemble_encoder(trained.frame, query_map(module)).cpu().eval()
     report = write_report(preparation, trained, seconds)
-    return FittedEncoder(encoder.cpu().eval(), trained.result.history, report)
+    return FittedEncoder(encoder, query_encoder, trained.result.history, report)
 
 
 def write_report(preparation: Preparation, trained: TrainedBits, seconds: float) -> dict[str, Any]:

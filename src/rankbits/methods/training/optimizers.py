@@ -10,6 +10,7 @@ Notation, for a parameter w with gradient g, rate η and decay λ:
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +20,7 @@ from rankbits.methods.training.config import TrainingConfig
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 _MOMENTUM = 0.9  # of SGD
+_BACKBONE = re.compile(r"((items|queries)\.)?backbone\.")  # of one map, or of either of two
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def build_optimizer(module: nn.Module, loss: nn.Module, config: TrainingConfig) 
     for part, owner in {"module": module, "loss": loss}.items():
         for name, weight in owner.named_parameters():
             if weight.requires_grad:
-                is_backbone = part == "module" and name.startswith("backbone.")
+                is_backbone = part == "module" and _BACKBONE.match(name) is not None
                 rate = config.learning_rate * (config.backbone_rate if is_backbone else 1.0)
                 decay = config.weight_decay if weight.dim() > 1 else 0.0
                 weights.append(TrainedWeight(f"{part}.{name}", weight, rate, decay))

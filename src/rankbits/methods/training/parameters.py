@@ -41,6 +41,7 @@ INITIALIZATIONS = ("random", "pca", "itq")
 BATCHES = ("plain", "balanced", "anchors")
 SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+QUERIES = ("same", "own", "real")
 
 
 def _scoring(name: str, value: Any) -> Any:
@@ -75,6 +76,9 @@ class TrainingParameters(Parameters):
     ----------
     n_bits : int, default=32
         Code length, from 1 to 4096.
+    queries : {"same", "own", "real"}, default="same"
+        How queries are encoded: as items are, by a map of their own into bits, or by a map of their
+        own into real weights, for `search_real`. The objective is trained for that kind.
     encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="auto"
         "auto" is "linear" where y is None, so that distances say what is relevant, and else "mlp".
         What turns rows into logits: one hyperplane for each bit, hidden layers, a convolutional
@@ -168,7 +172,8 @@ class TrainingParameters(Parameters):
         Share of the rows that is held out; the epoch that ranks them best is returned.
     scoring : callable or None, default=None
         A function of the encoder that returns a number, larger being better. It replaces the score
-        of the held-out rows.
+        of the held-out rows. Where queries have a map of their own, it gets the encoder of items
+        and the encoder of queries.
     score_every : int, default=1
         Number of epochs from one score to the next.
     patience : int or None, default=None
@@ -200,6 +205,7 @@ class TrainingParameters(Parameters):
     n_bits: int = field(
         default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
     )
+    queries: str = parameter("same", choice(*QUERIES))
     encoder: "str | nn.Module" = auto(anything, reported=False)
     scaling: str = auto(choice(*SCALINGS))
     init: str = auto(choice(*INITIALIZATIONS))

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
+from rankbits.methods.query_log import QueryLog, read_query_log
 from rankbits.methods.supervision import Supervision, supervise
 from rankbits.methods.training import parallel
 from rankbits.methods.training.architecture import Architecture
@@ -34,7 +35,7 @@ from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.posterior import STAGES, choose_width
 from rankbits.methods.training.recipes import choose_recipe, encoder_kind, supervision_kind
 from rankbits.methods.training.sample_pool import pool_size
-from rankbits.methods.training.validation import RowSplit, split_rows
+from rankbits.methods.training.validation import RowSplit, keep_all, split_rows
 
 HEAD_STAGE = "head"
 _SCALES_STREAM = 1 << 20  # keeps the draws of anchors apart from those of restarts and epochs
@@ -52,6 +53,7 @@ class Preparation:
     inputs: (
         Tensor  # all rows as the trained module reads them: raw, or a frozen backbone's features
     )
+    query_inputs: Tensor | None  # all logged queries, likewise; None if rows of X are the queries
     head_inputs: Tensor  # the training rows as the head reads them
     encoder: Encoder  # scales, anchors and backbone in place; all other weights are fresh
     initialization: Initialization
@@ -69,17 +71,42 @@ class Preparation:
         return self.config.scoring is not None or len(self.split.held_out) > 0
 
 
+@dataclass(frozen=True)
+class LoggedQueries:
+    """Queries as rows of their own, and what is relevant to them."""
+
+    rows: np.ndarray
+    judgements: Any
+
+    def supervise(self, method: MethodDefinition, n_items: int) -> QueryLog:
+        """What the judgements say, if the method can use it."""
+        log = read_query_log(self.judgements, len(self.rows), n_items)
+        method.require_labels(supervision_kind(log))
+        return log
+
+
 def prepare(
-    parameters: TrainingParameters, method: MethodDefinition, rows: np.ndarray, y: Any
+    parameters: TrainingParameters,
+    method: MethodDefinition,
+    rows: np.ndarray,
+    y: Any,
+    logged: LoggedQueries | None = None,
 ) -> Preparation:
-    """Settle everything that a training on these rows needs."""
+    """Settle everything that a training on these rows, or on logged queries and them, needs."""
     check_parameters(parameters)
-    supervision = supervise_rows(parameters, method, rows, y)
+    if logged is None:
+        supervision = supervise_rows(parameters, method, rows, y)
+    else:
+        supervision = logged.supervise(method, len(rows))
     method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
     device = choose_device(config.device)
     backbone = build_backbone(config, rows)
-    inputs, head_inputs = read_inputs(config, backbone, rows, split, device)
+    item_split = split if logged is None else keep_all(len(rows))
+    inputs, head_inputs = read_inputs(config, backbone, rows, item_split, device)
+    query_inputs = None
+    if logged is not None:
+        query_inputs, _ = read_inputs(config, backbone, logged.rows, keep_all(0), device)
     architecture = describe_encoder(config, head_inputs, supervision)
     encoder = build_encoder(architecture, backbone)
     rng = np.random.default_rng([config.seed, _SCALES_STREAM])
@@ -93,11 +120,19 @@ def prepare(
         split=split,
         device=device,
         inputs=inputs,
+        query_inputs=query_inputs,
         head_inputs=head_inputs,
         encoder=encoder,
         initialization=Initialization(config.init, encoder.head, head_inputs, config.n_bits),
         constant_features=constant_features,
-        fingerprint=identify_training(method, config, architecture, supervision, split, rows),
+        fingerprint=identify_training(
+            method,
+            config,
+            architecture,
+            supervision,
+            split,
+            [rows] if logged is None else [rows, logged.rows],
+        ),
     )
 
 
@@ -127,13 +162,16 @@ def configure(
     values = {name: recipe[name] if is_auto(value) else value for name, value in values.items()}
     seed = choose_seed(parameters)
     split = split_rows(supervision, values["validation_fraction"], seed)
-    n_rows = len(split.train)
+    n_rows, n_queries = len(split.train), None
+    if isinstance(supervision, QueryLog):
+        n_rows, n_queries = supervision.n_items, n_rows
     trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
     config = resolve_config(
         parameters,
         recipe,
         supervision,
         n_rows=pool_size(n_rows) if values["posterior"] else n_rows,
+        n_queries=n_queries,
         moves_images=is_image and trains_on_raw_rows,
         seed=seed,
     )
@@ -219,7 +257,7 @@ def identify_training(
     architecture: Architecture,
     supervision: Supervision,
     split: RowSplit,
-    rows: np.ndarray,
+    arrays: list[np.ndarray],
 ) -> str:
     """A fingerprint of all that the training depends on, for its checkpoints; "" without them."""
     if config.checkpoint is None:
@@ -232,4 +270,4 @@ def identify_training(
         "split": split.to_json(),
         "supervision": supervision.digest(),
     }
-    return compute_fingerprint(facts, [rows])
+    return compute_fingerprint(facts, arrays)

@@ -11,6 +11,7 @@ from typing import cast
 
 from torch import Tensor
 
+from rankbits.methods.training.backbones import compute_features
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
@@ -85,12 +86,23 @@ def train_head(preparation: Preparation) -> dict[str, Tensor]:
         ),
         build_loss=lambda: method.build_loss(preparation.supervision),
         inputs=preparation.head_inputs.to(preparation.device),
+        query_inputs=_compute_query_features(preparation),
         supervision=supervision.tabulated(),
         config=head_config(preparation.config, method.recipes, len(supervision)),
         checkpoints=stage_checkpoints(preparation, HEAD_STAGE),
         method_name=method.name,
     )
     return run_training(task).best.weights
+
+
+def _compute_query_features(preparation: Preparation) -> Tensor | None:
+    """The training queries of a log as the head reads them; None if rows of X are the queries."""
+    if preparation.query_inputs is None:
+        return None
+    backbone = preparation.encoder.backbone
+    assert backbone is not None  # noqa: S101
+    rows = preparation.split.take_training(preparation.query_inputs)
+    return compute_features(backbone, rows, preparation.device).to(preparation.device)
 
 
 def head_config(config: TrainingConfig, method_recipes: Recipes, n_rows: int) -> TrainingConfig:

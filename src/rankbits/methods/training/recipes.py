@@ -129,6 +129,9 @@ RECIPES: Recipes = {
         "ema": 0.99,
     },
 }
+TWO_MAPS: Recipes = {  # what differs where queries have a map of their own
+    ("mlp", "posterior"): {"epochs": 25},
+}
 
 
 def choose_recipe(
@@ -137,7 +140,10 @@ def choose_recipe(
     """A value for every hyper-parameter that may be "auto"."""
     encoder = choose_encoder(parameters, supervision)
     key = _choose_key(encoder, parameters, supervision, method_recipes)
-    return {**COMMON, **RECIPES[key], **method_recipes.get(key, {}), "encoder": encoder}
+    recipe = {**COMMON, **RECIPES[key]}
+    if parameters.queries != "same":
+        recipe |= TWO_MAPS.get(key, {})
+    return {**recipe, **method_recipes.get(key, {}), "encoder": encoder}
 
 
 def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:

@@ -6,20 +6,30 @@ resumed at the start of an epoch draws what the uninterrupted one drew.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import augmentation, parallel, schedules
 from rankbits.methods.training.averaging import WeightAverage
-from rankbits.methods.training.batches import Batch, build_sampler
+from rankbits.methods.training.batches import (
+    Batch,
+    LogSampler,
+    StepRows,
+    build_log_sampler,
+    build_sampler,
+)
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.losses import compute_loss
+from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 from rankbits.methods.training.optimizers import Optimizer, build_optimizer
 
 
@@ -34,10 +44,12 @@ class TrainingRun:
         supervision: Supervision,
         config: TrainingConfig,
         method_name: str = "the method",
+        query_inputs: Tensor | None = None,
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
+        self.query_inputs = inputs if query_inputs is None else query_inputs
         self.supervision, self.config = supervision, config
-        self.sample = build_sampler(config.batches, supervision, config.batch_size)
+        self.sample = _build_step_sampler(supervision, config)
         self.optimizer: Optimizer = build_optimizer(module, loss, config)
         self.average = WeightAverage(module, config.ema) if config.ema else None
         self.memory: Tensor | None = None
@@ -53,7 +65,7 @@ class TrainingRun:
         torch.manual_seed(int(rng.integers(1 << 62)) + parallel.rank())
         noise = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
         if config.gallery == "memory" and self.memory is None:
-            self.memory = encode_rows(self.module, self.inputs)
+            self.memory = encode_rows(item_map(self.module), self.inputs)
         self.module.train()
         self.loss.train()
         self.supervision = self.supervision.redrawn(rng)
@@ -70,32 +82,51 @@ class TrainingRun:
 
     def _step(
         self,
-        rows: np.ndarray,
+        rows: StepRows,
         alpha: float,
         factor: float,
         rng: np.random.Generator,
         noise: torch.Generator,
     ) -> float:
         """Encode the rows of a batch, compute the loss and move the weights."""
-        logits = parallel.gather(self.module(self._read_rows(rows, rng, noise)), len(rows))
+        logits, items = self._encode(rows, rng, noise)
         step = self.optimizer.n_steps + 1
         self.guard.require_finite_outputs(step, logits)
-        loss = self.loss(logits, self._describe_batch(rows, alpha))
+        if items is not None:
+            self.guard.require_finite_outputs(step, items)
+        loss = compute_loss(self.loss, logits, items, self._describe_batch(rows, items, alpha))
         value = float(loss.detach())
         self.guard.require_finite_loss(step, value)
         if loss.requires_grad:
             self._descend(loss, factor)
         if self.memory is not None:
-            self.memory[torch.from_numpy(rows)] = logits.detach()
+            encoded_items = logits if items is None else items
+            self.memory[torch.from_numpy(rows.items)] = encoded_items.detach()
         return value
 
+    def _encode(
+        self, rows: StepRows, rng: np.random.Generator, noise: torch.Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits of the queries, and those of the items unless they are the same."""
+        items: Tensor | None = None
+        x = self._read_rows(self.query_inputs, rows.queries, rng, noise)
+        if not rows.are_same:
+            others = self._read_rows(self.inputs, rows.items, rng, noise)
+            logits, items = _encode_sides(self.module, x, others)
+        else:
+            logits = query_map(self.module)(x)
+            if has_two_maps(self.module):
+                items = item_map(self.module)(x)
+        logits = parallel.gather(logits, len(rows.queries))
+        return logits, None if items is None else parallel.gather(items, len(rows.items))
+
     def _read_rows(
-        self, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
+        self, inputs: Tensor, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
         mixture = augmentation.draw_mixture(rows, self.supervision.classes, config.mixup, rng)
-        x = augmentation.mix_rows(self.inputs, rows, mixture, part)
+        x = augmentation.mix_rows(inputs, rows, mixture, part)
         if config.flip or config.shift:
             x = augmentation.move_images(x, config.flip, config.shift, rng)
         if config.noise:
@@ -114,27 +145,61 @@ class TrainingRun:
         if self.average is not None:
             self.average.update(self.module)
 
-    def _describe_batch(self, rows: np.ndarray, alpha: float) -> Batch:
-        """What the loss knows of the rows beside their logits."""
-        items = rows if self.memory is None else np.arange(len(self.supervision))
-        device = self.inputs.device
+    def _describe_batch(self, rows: StepRows, items: Tensor | None, alpha: float) -> Batch:
+        """What the loss knows of a step beside the logits of its queries."""
         classes, tags = self.supervision.classes, self.supervision.tags
-        return Batch(
-            rows=rows,
-            levels=self._look_up_levels(rows, items),
+        batch = Batch(
+            rows=rows.queries,
+            levels=self._look_up_levels(rows),
             alpha=alpha,
-            classes=None if classes is None else torch.from_numpy(classes[rows]).to(device),
-            tags=None if tags is None else torch.from_numpy(tags[rows]).to(device),
-            gallery=None if self.memory is None else self.memory.clone(),
-            own=None if self.memory is None else torch.from_numpy(rows).to(device),
+            classes=self._take(classes, rows.queries),
+            tags=self._take(tags, rows.queries),
+            gallery=self._build_gallery(rows, items),
+            own=self._find_own(rows, items),
+        )
+        if items is None:
+            return batch
+        return replace(
+            batch,
+            trains_gallery=True,
+            has_real_queries=has_two_maps(self.module) and self.config.queries == "real",
+            item_rows=rows.items,
+            item_classes=self._take(classes, rows.items),
+            item_tags=self._take(tags, rows.items),
         )
 
-    def _look_up_levels(self, rows: np.ndarray, items: np.ndarray) -> Tensor:
+    def _take(self, values: np.ndarray | None, rows: np.ndarray) -> Tensor | None:
+        return None if values is None else torch.from_numpy(values[rows]).to(self.inputs.device)
+
+    def _build_gallery(self, rows: StepRows, items: Tensor | None) -> Tensor | None:
+        """What the queries rank: None for the batch itself.
+
+        In a memory of all rows, those that are encoded in this step are replaced, so that they have
+        a gradient.
+        """
+        if self.memory is None:
+            return items
+        gallery = self.memory.clone()
+        if items is not None:
+            gallery[torch.from_numpy(rows.items)] = items
+        return gallery
+
+    def _find_own(self, rows: StepRows, items: Tensor | None) -> Tensor | None:
+        """The row of each query in the gallery, if queries are items."""
+        if not rows.are_same:
+            return None
+        if self.memory is not None:
+            return torch.from_numpy(rows.queries).to(self.inputs.device)
+        return None if items is None else torch.arange(len(items), device=self.inputs.device)
+
+    def _look_up_levels(self, rows: StepRows) -> Tensor:
         if self.all_levels is not None:
             return self.all_levels
-        levels = torch.from_numpy(self.supervision.levels(rows, items)).to(self.inputs.device)
-        if len(rows) == len(self.supervision):  # such batches all have the same rows and order
-            self.all_levels = levels
+        items = rows.items if self.memory is None else np.arange(len(self.inputs))
+        levels = torch.from_numpy(self.supervision.levels(rows.queries, items))
+        levels = levels.to(self.inputs.device)
+        if rows.are_same and len(rows.queries) == len(self.inputs):
+            self.all_levels = levels  # such batches have all rows in one order
         return levels
 
     @contextmanager
@@ -143,7 +208,9 @@ class TrainingRun:
         context = (
             nullcontext()
             if self.average is None
-            else self.average.applied(self.module, self.inputs, max(self.config.batch_size, 2))
+            else self.average.applied(
+                self.module, [self.inputs, self.query_inputs], max(self.config.batch_size, 2)
+            )
         )
         with context:
             self.module.eval()
@@ -179,6 +246,22 @@ class TrainingRun:
             self.average.weights = {name: weight.to(device) for name, weight in average.items()}
         if "memory" in tensors:
             self.memory = tensors["memory"].to(device)
+
+
+def _build_step_sampler(supervision: Supervision, config: TrainingConfig) -> LogSampler:
+    """The function that cuts an epoch into steps, given the epoch's generator."""
+    if isinstance(supervision, QueryLog):
+        return build_log_sampler(config.batches, supervision, config.batch_size)
+    sample = build_sampler(config.batches, supervision, config.batch_size)
+    return lambda rng: [StepRows(rows, rows) for rows in sample(rng)]
+
+
+def _encode_sides(module: nn.Module, queries: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits of queries and of items; one map sees both at once, as one batch to normalize."""
+    if has_two_maps(module):
+        return query_map(module)(queries), item_map(module)(items)
+    logits = module(torch.cat([queries, items]))
+    return logits[: len(queries)], logits[len(queries) :]
 
 
 def select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -40,6 +40,7 @@ class TrainingTask:
     inputs: Tensor
     supervision: Supervision
     config: TrainingConfig
+    query_inputs: Tensor | None = None  # of logged queries; None if every row is a query
     score: Score | None = None
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
     log: TrainingLog = field(default_factory=lambda: TrainingLog(None))
@@ -134,7 +135,13 @@ class _Trainer:
         parallel.copy_from_first(module)
         parallel.copy_from_first(loss)
         run = TrainingRun(
-            module, loss, task.inputs, task.supervision, task.config, task.method_name
+            module,
+            loss,
+            task.inputs,
+            task.supervision,
+            task.config,
+            task.method_name,
+            task.query_inputs,
         )
         self.best_of_restart, self.n_stale_scores = BestWeights(restart=restart), 0
         if self.saved_tensors:

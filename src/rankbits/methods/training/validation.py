@@ -10,10 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.supervision import Supervision, check_contrast
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 
 MOST_ROWS = 2048
+_GRID = 1024  # bins of the scores of real-valued queries
 _STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
 
 Objective = Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
@@ -36,6 +39,11 @@ class RowSplit:
         return {"train": len(self.train), "held_out": len(self.held_out), "sha256": digest}
 
 
+def keep_all(n: int) -> RowSplit:
+    """A split of n rows that holds out none."""
+    return RowSplit(np.arange(n), np.empty(0, np.int64))
+
+
 def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit:
     """Hold out a random share of the rows; the rest must still say what is relevant."""
     n = len(supervision)
@@ -47,32 +55,50 @@ def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit
     order = np.random.default_rng([seed, _STREAM]).permutation(n)
     split = RowSplit(np.sort(order[n_held_out:]), np.sort(order[:n_held_out]))
     if n_held_out:
-        check_contrast(supervision.take(split.train))
+        supervision.take(split.train).check_contrast()
     return split
 
 
 class HardScore:
     """The objective itself at ±1 codes of the held-out rows, at most 2,048 of them.
 
-    They rank each other or, where half of them have nothing relevant among them, all rows.
+    They rank each other or, where half of them have nothing relevant among them, all rows. Queries
+    that stay real-valued are scored on a fine grid: what shares a bin counts as tied.
     """
 
     def __init__(
-        self, inputs: Tensor, supervision: Supervision, rows: np.ndarray, objective: Objective
+        self,
+        inputs: Tensor,
+        supervision: Supervision,
+        rows: np.ndarray,
+        objective: Objective,
+        *,
+        query_inputs: Tensor | None = None,
+        has_real_queries: bool = False,
     ) -> None:
         self.inputs, self.objective = inputs, objective
+        self.are_items = query_inputs is None
+        self.query_inputs = inputs if query_inputs is None else query_inputs
+        self.has_real_queries = has_real_queries
         self.queries = torch.from_numpy(rows[:: -(-len(rows) // MOST_ROWS)])
+        levels = self._find_square(supervision) if self.are_items else None
+        self.is_square = levels is not None
+        if levels is None:
+            levels = supervision.levels(self.queries.numpy(), np.arange(len(inputs)))
+        self.levels = torch.from_numpy(levels).to(inputs.device)
+
+    def _find_square(self, supervision: Supervision) -> np.ndarray | None:
+        """Levels of the held-out rows among each other; None if half of them have no positive."""
         queries = self.queries.numpy()
         levels = supervision.levels(queries, queries)
         np.fill_diagonal(levels, 0)
-        self.is_square = bool((levels > 0).any(axis=1).mean() >= 0.5)
-        if not self.is_square:
-            levels = supervision.levels(queries, np.arange(len(supervision)))
-        self.levels = torch.from_numpy(levels).to(inputs.device)
+        return levels if (levels > 0).any(axis=1).mean() >= 0.5 else None
 
     def __call__(self, module: nn.Module) -> float:
         """Mean over the queries that have a positive."""
-        if self.is_square:
+        if has_two_maps(module) or not self.are_items:
+            values = self._rank_items(module)
+        elif self.is_square:
             values = self.objective(_codes(module, self.inputs[self.queries]), self.levels)
         else:
             codes = _codes(module, self.inputs)
@@ -80,6 +106,20 @@ class HardScore:
             values = self.objective(codes[own], self.levels, gallery=codes, own=own)
         known = values[~values.isnan()]
         return float(known.mean()) if len(known) else 0.0
+
+    def _rank_items(self, module: nn.Module) -> Tensor:
+        """Values of the queries against the items, each encoded by the map of its side."""
+        rows, lists = self.query_inputs[self.queries], dict[str, Any]()
+        if self.has_real_queries:
+            queries = torch.tanh(REAL_SLOPE * encode_rows(query_map(module), rows))
+            lists["n_bins"] = _GRID
+        else:
+            queries = _codes(query_map(module), rows)
+        items = _codes(item_map(module), rows if self.is_square else self.inputs)
+        if self.are_items:
+            own = torch.arange(len(rows)) if self.is_square else self.queries
+            lists["own"] = own.to(items.device)
+        return self.objective(queries, self.levels, gallery=items, **lists)
 
 
 def _codes(module: nn.Module, inputs: Tensor) -> Tensor:
