@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from rankbits import BinaryCodes, methods
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index import Collection, HammingIndex, asymmetric
+from rankbits.index import Collection, HammingIndex, asymmetric, real_queries
+
+
+@pytest.fixture(autouse=True, scope="module")
+def threads_for_few_items():
+    """Work for several threads is shared however little it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(real_queries, "_WORTH_A_THREAD", 1)
+        yield
 
 
 def binary_fractions(rng, shape, low=-(2**10)):

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 from rankbits import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.index import Candidates, Collection, HammingIndex, asymmetric
+from rankbits.index import Candidates, Collection, HammingIndex, asymmetric, real_queries
 from rankbits.index.rescoring.base import rescored
 from rankbits.index.results import of_table
+
+
+@pytest.fixture(autouse=True, scope="module")
+def threads_for_few_items():
+    """Work for several threads is shared however little it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(real_queries, "_WORTH_A_THREAD", 1)
+        yield
 
 
 def brute_force(bits, ids, weights, k):

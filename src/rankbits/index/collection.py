@@ -88,7 +88,8 @@ class Collection(Searchable):
         ----------
         folder : new or empty
         n_bits : int, 1 to 4096
-        factors : whether items have two bytes of factors, as in `HammingIndex`
+        factors : bool, default=False
+            Whether items have two bytes of factors, as in `HammingIndex`.
         kind, n_threads, options : how to search, as in `HammingIndex`
         """
         searcher = Searcher(kind, n_threads, options)

@@ -26,7 +26,7 @@ class HammingIndex(Searchable):
         How to search. All but "ivf" are exact and return the same.
     n_threads : int or None
         Threads of a search; None takes RANKBITS_NUM_THREADS, or all there are.
-    factors : bool
+    factors : bool, default=False
         Whether items have two bytes of factors beside their codes, which `search_real` can correct
         scores by. Codes may then have 4080 bits.
     options : options of the kind
