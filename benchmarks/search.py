@@ -21,6 +21,7 @@ from search_jobs.approximate import approximate
 from search_jobs.exact import exact, show_worst, small, tables
 from search_jobs.latency import latency, one
 from search_jobs.peers import import_packages
+from search_jobs.real import real
 from search_jobs.rescoring import rescoring
 from search_jobs.resources import memory, threads
 from search_jobs.run import Run
@@ -37,6 +38,7 @@ JOBS = {
     "memory": memory,
     "threads": threads,
     "rescoring": rescoring,
+    "real": real,
 }
 
 

@@ -17,6 +17,7 @@ namespace {
 using Mask = In<uint64_t, nb::ndim<1>>;
 using PlaneArray = In<uint8_t, nb::ndim<3>>;
 
+constexpr size_t FACTOR_BYTES = 2;  // that may stand before a code
 constexpr size_t MAX_ROWS = (size_t{1} << 32) - 2 * GROUP;  // rows are 32-bit numbers in the kernels
 
 // Sizes are checked here, once: behind this file they travel with their pointers.
@@ -198,19 +199,27 @@ void define_search(nb::module_& m) {
           nb::arg("is_complete"), nb::arg("n_threads") = 1);
 
     m.def("scan_real",
-          [](PlaneArray array, size_t n, size_t n_bits, Mask allowed, In<double, nb::ndim<2>> weights, Out<float, nb::ndim<2>> scores,
-             Out<int64_t, nb::ndim<2>> rows, Out<int64_t, nb::ndim<1>> counts, size_t n_threads) {
-              const Planes planes = planes_of(array, n, n_bits, allowed);
+          [](PlaneArray array, size_t n, size_t n_bits, Mask allowed, In<double, nb::ndim<2>> weights, In<double, nb::ndim<2>> correction,
+             Out<float, nb::ndim<2>> scores, Out<int64_t, nb::ndim<2>> rows, Out<int64_t, nb::ndim<1>> counts, size_t n_threads) {
+              const size_t width = checked_width(n_bits), n_extra = array.shape(1) == width + FACTOR_BYTES ? FACTOR_BYTES : 0;
+              check_planes("planes", array, n, width + n_extra);
+              const Planes planes{array.data(), words_of(allowed, n), n, width, n_bits, n_extra};
+              if (correction.size() && (n_extra == 0 || correction.shape(0) != 3 || correction.shape(1) != 256)) {
+                  refuse("correction must be empty, or (3, 256) for planes with two bytes before each code, got " + shape_of(correction));
+              }
+              const Correction corrected{correction.data(), correction.data() + 256, correction.data() + 512};
               const size_t n_queries = weights.shape(0);
               if (weights.shape(1) != n_bits) refuse("weights must have " + text(n_bits) + " numbers for each query, got " + text(weights.shape(1)));
               if (scores.shape(0) != n_queries || rows.shape(0) != n_queries || counts.size() != n_queries || scores.shape(1) != rows.shape(1)) {
                   refuse("scores, rows and counts must have a row for each of " + text(n_queries) + " queries");
               }
               const RealResults results{scores.shape(1), scores.data(), rows.data(), counts.data()};
-              run(n_threads, [&](Workers& workers) { return scan_real(planes, weights.data(), n_queries, results, workers); });
+              run(n_threads, [&](Workers& workers) {
+                  return scan_real(planes, weights.data(), n_queries, correction.size() ? &corrected : nullptr, results, workers);
+              });
           },
-          nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("weights"), nb::arg("scores").noconvert(),
-          nb::arg("rows").noconvert(), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
+          nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("weights"), nb::arg("correction"),
+          nb::arg("scores").noconvert(), nb::arg("rows").noconvert(), nb::arg("counts").noconvert(), nb::arg("n_threads") = 1);
 
     nb::class_<MihArrays>(m, "Mih")
         .def("__init__",

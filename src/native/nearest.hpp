@@ -61,14 +61,17 @@ public:
     }
 
     // Lowers the limit for as long as k items may be expected below it: those taken already, and as many as are missing from those yet to
-    // be offered, if will_come(missing, limit) says so. With ascending rows what was taken may be farther than the new limit by one, since
-    // these are the first items at that distance. Where fewer come than expected, size() stays below k; only then is anything missing.
-    template <class WillCome>
-    void lower_limit(WillCome will_come) {
+    // be offered, according to the outlook and what a sample has. With ascending rows what was taken may be farther than the new limit by one,
+    // since these are the first items at that distance. Where fewer come than expected, size() stays below k; only then is anything missing.
+    template <class Outlook>
+    void tighten(const Outlook& outlook, const Nearest& of_sample) {
         const int beyond = beyond_limit();
         while (limit_ > 0) {
-            const size_t n = count_within(limit_ - 1 + beyond);
-            if (n < wanted_.k && !will_come(wanted_.k - n, limit_ - 1)) return;
+            const size_t n = count_within(limit_ - 1 + beyond), missing = n < wanted_.k ? wanted_.k - n : 0;
+            if (missing > 0 && !(outlook.is_likely(count_within(limit_ - 1), missing) &&
+                                 outlook.is_confirmed(of_sample.count_within(limit_ - 1, outlook.first_row()), missing))) {
+                return;
+            }
             --limit_;
             while (most_ > limit_ + beyond) total_ -= counts_[static_cast<size_t>(most_--)];
         }

@@ -17,10 +17,28 @@ struct RealKernels {
     size_t (*at_least)(const uint8_t* split, size_t n_groups, size_t width, const uint8_t* tables, int limit, uint16_t* out);
     // The same from planes as they are: for a pass over memory that no other query shares.
     size_t (*at_least_alone)(const uint8_t* planes, size_t n_groups, size_t width, const uint8_t* tables, int limit, uint16_t* out);
+    // Items whose sum is more than a number of their own. below has 64 numbers for each group: for each 32 items those of the first, the
+    // third and so on, and then those of the second, the fourth and so on.
+    size_t (*above_each)(const uint8_t* split, size_t n_groups, size_t width, const uint8_t* tables, const int16_t* below, uint16_t* out);
+    // below[i] = floor((least * slopes[i] - shifts[i]) * scale - shift), from -1 to MAX_SUM - 1.
+    void (*set_below)(const float* slopes, const float* shifts, size_t n, float least, float scale, float shift, int16_t* below);
 };
+
+// Where the number of an item stands among the 64 of its group.
+inline size_t place_of(size_t item) { return item / 32 * 32 + item % 2 * 16 + item % 32 / 2; }
 
 const RealKernels& portable_real_kernels();
 const RealKernels* avx2_real_kernels();  // null where the compiler or the CPU has no AVX2
+
+// What the two bytes before the code of each item do to its score: 256 numbers each, by the first byte, the second and the first. It is
+// multiplied by two of them, which are 0 or more, and the third is added.
+struct Correction {
+    const double *first, *second, *added;
+
+    double operator()(double score, uint8_t first_byte, uint8_t second_byte) const {
+        return score * (first[first_byte] * second[second_byte]) + added[first_byte];
+    }
+};
 
 struct RealResults {
     size_t k;          // places of each query
@@ -30,6 +48,8 @@ struct RealResults {
 };
 
 // Weights are n_bits finite numbers for each query, whose absolute values have a finite sum. False if stopped.
-bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const RealResults& results, Workers& workers);
+// Planes have two extra bytes if there is a correction, whose scores must be finite too.
+bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const Correction* correction, const RealResults& results,
+               Workers& workers);
 
 }  // namespace rankbits

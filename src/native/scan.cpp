@@ -1,81 +1,96 @@
-// The scan: blocks of queries go over all planes. A sample of the items first tells each query how far its k-th item may be, and again in
-// the course of the scan, together with what has been seen by then; a guess that was too near is noticed at the end and put right.
+// The scan by Hamming distance: what a block of codes does with a tile, and how far its queries look.
 #include "scan.hpp"
 
-#include <atomic>
-
+#include "buffers.hpp"
 #include "dispatch.hpp"
-#include "sample.hpp"
+#include "scan_rounds.hpp"
 
 namespace rankbits {
 namespace {
 
-constexpr size_t BLOCK = 256;  // queries
-constexpr size_t STEPS = 32;   // of a scan, between which limits are lowered
-
-size_t n_allowed(const Planes& planes) {
-    if (!planes.allowed) return planes.n;
-    size_t n = 0;
-    for (size_t g = 0; g < planes.n_groups(); ++g) n += static_cast<size_t>(std::popcount(planes.allowed[g]));
-    return n;
-}
-
-// Shows all groups to a block of queries whose guesses came from the sample; false if it was stopped.
-template <class Stopped>
-bool scan_in_steps(const Planes& planes, Block& block, const Sample& sample, const Nearest* near_in_sample, Nearest* nearest,
-                   Stopped stopped) {
-    const size_t n_groups = planes.n_groups(), n_tile = block.n_tile(), n_step = (n_groups / STEPS / n_tile + 1) * n_tile;
-    for (size_t g = 0; g < n_groups; g += n_step) {
-        for (size_t q = 0; g > 0 && q < block.size(); ++q) sample.lower_limit(g, near_in_sample[q], nearest[q]);
-        if (!block.scan(planes, g, std::min(g + n_step, n_groups), n_tile, nearest, stopped)) return false;
-    }
-    return true;
-}
-
-// One round over some queries, with a guess from the sample or, where it is null, without. done(q, nearest) comes once for each query,
-// from any thread, as soon as its block is through.
-template <class Done>
-bool scan_round(const Planes& planes, const std::vector<const uint8_t*>& codes, const Wanted& wanted, const Sample* sample, Workers& workers,
-                Done done) {
-    const size_t share = (codes.size() + workers.size() - 1) / workers.size(), n_block = std::min(BLOCK, share + share % 2);
-    const size_t n_blocks = (codes.size() + n_block - 1) / n_block;
-    const size_t n_parts = n_blocks < workers.size() ? workers.size() : 1, n_groups = planes.n_groups();
-    std::vector<Nearest> of_parts(n_parts > 1 ? codes.size() * n_parts : 0);  // few queries: threads share the planes instead
-    std::atomic<size_t> next{0};
-    const bool is_finished = workers.run([&](size_t w) {
-        std::vector<Nearest> of_block(n_block), of_sample(sample ? n_block : 0);  // whose memory serves all blocks
-        const auto stopped = [&] { return workers.stopped(w); };
-        for (size_t task; (task = next++) < n_blocks * n_parts;) {
-            const size_t first = task / n_parts * n_block, part = task % n_parts, n = std::min(n_block, codes.size() - first);
-            Nearest* const nearest = of_block.data();
-            Block block(codes.data() + first, n, planes.width);
-            bool is_running;
-            if (sample) {
-                sample->guess(block, wanted, of_sample.data(), nearest);
-            } else {
-                for (size_t q = 0; q < n; ++q) nearest[q].begin(wanted, static_cast<int>(planes.n_bits), planes.n_bits, Rows::ascending);
-            }
-            if (sample && n_parts == 1) {  // a part knows nothing of what the others see
-                is_running = scan_in_steps(planes, block, *sample, of_sample.data(), nearest, stopped);
-            } else {
-                is_running = block.scan(planes, part * n_groups / n_parts, (part + 1) * n_groups / n_parts, 1, nearest, stopped);
-            }
-            if (!is_running) return;
-            for (size_t q = 0; q < n; ++q) {
-                if (n_parts > 1) {
-                    of_parts[(first + q) * n_parts + part] = std::move(nearest[q]);
-                } else {
-                    done(first + q, nearest[q]);
-                }
-            }
+// Queries that share tiles, with their tables: two queries to a table.
+class CodeBlock {
+public:
+    CodeBlock(const uint8_t* queries, const size_t* numbers, size_t n, size_t width)
+        : n_(n),
+          width_(width),
+          run_(near_kernels()),
+          pair_bytes_(run_.tables_bytes(width)),
+          tables_(zeroed<uint8_t>((n + 1) / 2 * pair_bytes_)),
+          split_(zeroed<uint8_t>(tile_groups(width) * run_.split_bytes(width))),
+          hits_(2 * MAX_TILE) {
+        for (size_t q = 0; q < n; q += 2) {
+            const uint8_t* second = q + 1 < n ? queries + numbers[q + 1] * width : nullptr;
+            run_.make_tables(queries + numbers[q] * width, second, width, tables_.get() + q / 2 * pair_bytes_);
         }
-    });
-    for (size_t q = 0; is_finished && n_parts > 1 && q < codes.size(); ++q) {
-        for (size_t part = 1; part < n_parts; ++part) of_parts[q * n_parts].offer_all(of_parts[q * n_parts + part]);
-        done(q, of_parts[q * n_parts]);
     }
-    return is_finished;
-}
+
+    size_t size() const { return n_; }
+    size_t n_tile() const { return n_ == 1 ? MAX_TILE / GROUP : tile_groups(width_); }
+
+    void scan_tile(const Planes& planes, size_t first, size_t n_groups, Nearest* nearest) {
+        const uint8_t* data = planes.data + first * width_ * GROUP;
+        if (n_ == 1) {
+            const size_t n_hits = run_.near_one(data, n_groups, width_, tables_.get(), nearest[0].limit(), hits_.data());
+            offer(planes, first, n_groups, hits_.data(), n_hits, nearest[0]);
+            return;
+        }
+        run_.split(data, n_groups, width_, split_.get());
+        Hit* const out[2] = {hits_.data(), hits_.data() + MAX_TILE};
+        for (size_t q = 0; q < n_; q += 2) {
+            const int limits[2] = {nearest[q].limit(), q + 1 < n_ ? nearest[q + 1].limit() : -1};
+            size_t n_hits[2];
+            run_.near_two(split_.get(), n_groups, width_, tables_.get() + q / 2 * pair_bytes_, limits, out, n_hits);
+            offer(planes, first, n_groups, out[0], n_hits[0], nearest[q]);
+            if (q + 1 < n_) offer(planes, first, n_groups, out[1], n_hits[1], nearest[q + 1]);
+        }
+    }
+
+private:
+    // Hits of a tile that begins with group first.
+    static void offer(const Planes& planes, size_t first, size_t n_groups, const Hit* hits, size_t n_hits, Nearest& nearest) {
+        const auto found = [&](size_t i) { return Found{static_cast<uint32_t>(first * GROUP + hits[i].position), hits[i].distance}; };
+        if (!planes.allowed && (first + n_groups) * GROUP <= planes.n) {
+            nearest.offer_each(n_hits, found);
+            return;
+        }
+        for (size_t i = 0; i < n_hits; ++i) {
+            if (is_allowed(planes, found(i).row)) nearest.offer(found(i).row, found(i).distance);
+        }
+    }
+
+    size_t n_, width_;
+    const NearKernels& run_;
+    size_t pair_bytes_;
+    Buffer<uint8_t> tables_, split_;
+    std::vector<Hit> hits_;
+};
+
+class CodeSearch {
+public:
+    using Best = Nearest;
+    using Block = CodeBlock;
+    static constexpr size_t MAX_BLOCK = 256, STEPS = 32;
+
+    CodeSearch(const Planes& planes, const uint8_t* queries, const Wanted& wanted)
+        : width_(planes.width), n_bits_(planes.n_bits), queries_(queries), wanted_(wanted) {}
+
+    size_t k() const { return wanted_.k; }
+    Block block(const size_t* numbers, size_t n) const { return Block(queries_, numbers, n, width_); }
+
+    void begin(Nearest& nearest, const Nearest* of_sample) const {
+        nearest.begin(wanted_, of_sample ? of_sample->farthest() : static_cast<int>(n_bits_), n_bits_, Rows::ascending);
+    }
+    void begin_sample(size_t rank, Nearest& of_sample) const {
+        const int far = static_cast<int>(n_bits_);
+        of_sample.begin({rank, far, false}, far, n_bits_, Rows::ascending);
+    }
+
+private:
+    size_t width_, n_bits_;
+    const uint8_t* queries_;
+    Wanted wanted_;
+};
 
 }  // namespace
 
@@ -85,29 +100,10 @@ const NearKernels& near_kernels() {
 }
 
 bool scan(const Planes& planes, const uint8_t* queries, const Wanted& wanted, Results& results, Workers& workers) {
-    const size_t n_queries = results.n_queries(), n_there = n_allowed(planes);
-    if (n_queries == 0) return true;
+    const size_t n_there = n_allowed(planes);
     if (wanted.k > 0 && !wanted.is_complete && wanted.radius >= static_cast<int>(planes.n_bits)) results.expect(std::min(wanted.k, n_there));
-    std::vector<const uint8_t*> codes(n_queries);
-    for (size_t q = 0; q < n_queries; ++q) codes[q] = queries + q * planes.width;
-    const bool is_sampled = wanted.k > 0 && Sample::is_worthwhile(planes);
-    if (!is_sampled) {
-        return scan_round(planes, codes, wanted, nullptr, workers, [&](size_t q, Nearest& nearest) { results.put(q, nearest); });
-    }
-    const Sample sample(planes, n_there, n_queries);
-    std::vector<uint8_t> is_short(n_queries, 0);  // where the guess was too near
-    const bool is_finished = scan_round(planes, codes, wanted, &sample, workers, [&](size_t q, Nearest& nearest) {
-        is_short[q] = nearest.size() < std::min(wanted.k, n_there);
-        if (!is_short[q]) results.put(q, nearest);
-    });
-    std::vector<size_t> again;
-    for (size_t q = 0; q < n_queries; ++q) {
-        if (is_short[q]) again.push_back(q);
-    }
-    if (!is_finished || again.empty()) return is_finished;
-    std::vector<const uint8_t*> codes_again;
-    for (const size_t q : again) codes_again.push_back(codes[q]);
-    return scan_round(planes, codes_again, wanted, nullptr, workers, [&](size_t i, Nearest& nearest) { results.put(again[i], nearest); });
+    const CodeSearch search(planes, queries, wanted);
+    return scan_all(planes, search, results.n_queries(), n_there, workers, [&](size_t q, Nearest& nearest) { results.put(q, nearest); });
 }
 
 }  // namespace rankbits

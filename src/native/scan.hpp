@@ -11,8 +11,12 @@ struct Planes {
     const uint8_t* data;
     const uint64_t* allowed;  // bit i of word g says whether item 64 g + i may be found; null for all
     size_t n, width, n_bits;
+    size_t n_extra = 0;  // byte planes of each group before those of its codes
 
     size_t n_groups() const { return groups_of(n); }
+    size_t group_bytes() const { return (n_extra + width) * GROUP; }
+    const uint8_t* extra(size_t g) const { return data + g * group_bytes(); }
+    const uint8_t* codes(size_t g) const { return extra(g) + n_extra * GROUP; }
 };
 
 // Finds for each query that results has room for, in order of (distance, row). False if stopped.

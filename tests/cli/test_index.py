@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
 from commands import Command, assert_one_line
-from rankbits import BinaryCodes
+from rankbits import BinaryCodes, methods
 from rankbits.cli import _index_files, app
 from rankbits.index import Collection
 from rankbits.index.disk import building, writing
@@ -125,6 +125,64 @@ def test_results_go_to_an_archive_instead(folder):
         assert arrays["offsets"].tolist() == np.cumsum([0, *map(len, near)]).tolist()
         assert arrays["distances"].tolist() == [d for row in near for d, _ in row]
         assert arrays["ids"].tolist() == [i for row in near for _, i in row]
+
+
+@pytest.fixture
+def fitted(folder):
+    """A model, the index of what it encodes, and vectors of queries."""
+    rng = np.random.default_rng(3)
+    x, q = rng.standard_normal((120, 9)), rng.standard_normal((5, 9))
+    hasher = methods.get("itq", n_bits=8, random_state=0).fit(x)
+    hasher.save("model")
+    hasher.encode(x).save("items.npy")
+    np.save("vectors.npy", q)
+    printed("build", "items.npy", "--out", "index")
+    return hasher, 2.0 * hasher.encode(x).bits() - 1, q
+
+
+@pytest.mark.parametrize("block", [1 << 12, 2])
+def test_vectors_are_searched_by_the_weights_that_a_model_gives_them(fitted, monkeypatch, block):
+    hasher, signs, q = fitted
+    monkeypatch.setattr(_index_files, "_BLOCK_QUERIES", block)
+    answer = printed("search", "index", "--model", "model", "--vectors", "vectors.npy", "-k", 7)
+    assert answer.pop("seconds") >= 0
+    products = (hasher.project_queries(q) @ signs.T).astype(np.float32)
+    order = np.lexsort((np.broadcast_to(np.arange(120), products.shape), -products), axis=1)[:, :7]
+    assert answer.pop("ids") == order.tolist()
+    expected = np.take_along_axis(products, order, axis=1)
+    np.testing.assert_allclose(answer.pop("scores"), expected, rtol=1e-6)
+    assert answer == {"index": "index", "queries": 5, "items": 120, "k": 7}
+
+
+def test_scores_go_to_an_archive_under_their_name(fitted):
+    how = ["index", "--model", "model", "--vectors", "vectors.npy"]
+    np.save("allowed.npy", np.arange(4))
+    printed("search", *how, "--allowed", "allowed.npy", "--out", "answer.npz")
+    with np.load("answer.npz") as arrays:
+        assert sorted(arrays) == ["ids", "scores"]
+        assert (np.sort(arrays["ids"][:, :4], axis=1) == np.arange(4)).all()
+        assert (arrays["ids"][:, 4:] == -1).all()
+
+
+def test_vectors_of_another_model_are_refused(fitted):
+    methods.get("lsh", n_bits=8, random_state=1).fit(fitted[2]).save("other")
+    done = act("search", "index", "--model", "other", "--vectors", "vectors.npy")
+    assert_one_line(done, "queries of --model come from model")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        [],
+        ["--model", "model"],
+        ["--vectors", "vectors.npy"],
+        ["q.npy", "--model", "model", "--vectors", "vectors.npy"],
+        ["--model", "model", "--vectors", "vectors.npy", "--radius", "3"],
+        ["--model", "model", "--vectors", "vectors.npy", "--ties", "complete"],
+    ],
+)
+def test_queries_are_codes_or_a_model_and_vectors(folder, how):
+    assert act("search", "index", *how).exit_code == 2
 
 
 @pytest.mark.parametrize("how", [["-k", "7"], ["--radius", "8"], ["--ties", "complete"]])

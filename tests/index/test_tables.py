@@ -69,6 +69,22 @@ def test_the_k_nearest_are_those_of_brute_force(seed, k, is_complete):
     assert [list(zip(*row, strict=True)) for row in rows] == wanted
 
 
+@given(st.integers(0, 2**32), st.integers(1, 45), st.booleans())
+def test_real_valued_queries_rank_by_the_largest_score_of_any_table(seed, k, is_filtered):
+    rng, index, items, ids, _ = made(seed)
+    weights = rng.integers(-2, 3, (len(items), 3, items.shape[2])).astype(np.float64)
+    is_allowed = rng.random(len(ids)) < (0.5 if is_filtered else 2)
+    scores, answer_ids = index.search_real(
+        list(weights), k, allowed=ids[is_allowed] if is_filtered else None
+    )
+    largest = np.einsum("tqb,tnb->tqn", weights, 2.0 * items - 1).max(axis=0)
+    n_places = min(k, len(ids))
+    for q, row in enumerate(largest):
+        pairs = sorted((-row[i], ids[i]) for i in np.flatnonzero(is_allowed))[:n_places]
+        pairs += [(np.inf, -1)] * (n_places - len(pairs))
+        assert list(zip(-scores[q], answer_ids[q], strict=True)) == pairs
+
+
 @given(st.integers(0, 2**32), st.integers(0, 15))
 def test_within_a_radius_is_every_item_that_a_table_has_there(seed, radius):
     _, index, items, ids, queries = made(seed)
@@ -166,3 +182,13 @@ def test_bad_input_changes_nothing(case):
 def test_no_tables_are_refused():
     with pytest.raises(InputError, match="n_tables must be an integer >= 1"):
         TablesIndex(8, 0)
+
+
+def test_weights_must_be_those_of_every_table(rng):
+    index = TablesIndex(4, n_tables=2)
+    index.add(packed(rng.integers(0, 2, (2, 3, 4))))
+    with pytest.raises(InputError, match="weights must be a list with the weights of each of 2"):
+        index.search_real([np.ones((1, 4))], 1)
+    with pytest.raises(InputError, match=r"weights must be as many in every table, got \[1, 2\]"):
+        index.search_real([np.ones((1, 4)), np.ones((2, 4))], 1)
+    assert TablesIndex(4, n_tables=2).search_real([np.ones((1, 4))] * 2, 1)[1].shape == (1, 0)

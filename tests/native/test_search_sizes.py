@@ -47,6 +47,14 @@ def scan(**changed):
     return _native.scan(**{**usual, **changed})
 
 
+def scan_real(width=8, **changed):
+    usual = {"planes": planes_of(packed_of(100, width)), "n": 100, "n_bits": 64, "allowed": ALL,
+             "weights": np.ones((2, 64)), "correction": np.empty((0, 0)),
+             "scores": np.empty((2, 3), np.float32), "rows": np.empty((2, 3), np.int64),
+             "counts": np.empty(2, np.int64)}  # fmt: skip
+    return _native.scan_real(**{**usual, **changed})
+
+
 def from_planes(rows, n, width=8):
     out = np.empty((n, width), np.uint8)
     _native.from_planes(planes_of(packed_of(100, 8)), np.array(rows, np.int64), out)
@@ -88,6 +96,13 @@ WRONG = {
     "many bits": (lambda: scan(n_bits=4097), "n_bits must be from 1 to 4096, got 4097"),
     "queries": (lambda: scan(queries=packed_of(2, 7)), "queries must have 8 bytes a code, got 7"),
     "allowed": (lambda: scan(allowed=WORDS), "allowed must be empty or have 2 words"),
+    "real width": (lambda: scan_real(9), r"shape \(2, 8, 64\), got \(2, 9, 64\)"),
+    "real groups": (lambda: scan_real(10, n=129), r"shape \(3, 10, 64\), got \(2, 10, 64\)"),
+    "real allowed": (lambda: scan_real(allowed=WORDS), "allowed must be empty or have 2 words"),
+    "weights": (lambda: scan_real(weights=np.ones((2, 63))), "weights must have 64 numbers"),
+    "scores": (lambda: scan_real(weights=np.ones((3, 64))), "a row for each of 3 queries"),
+    "correction": (lambda: scan_real(10, correction=np.ones((3, 255))), "correction must be empty"),
+    "no factors": (lambda: scan_real(correction=np.ones((3, 256))), "correction must be empty"),
     "to planes": (
         lambda: _native.to_planes(packed_of(100, 8), np.empty((1, 8, 64), np.uint8)),
         r"planes of 100 .* \(2, 8, 64\), got \(1, 8, 64\)",

@@ -94,6 +94,7 @@ def scan_real(
     n_bits: int,
     allowed: np.ndarray,
     weights: np.ndarray,
+    correction: np.ndarray,
     scores: np.ndarray,
     rows: np.ndarray,
     counts: np.ndarray,

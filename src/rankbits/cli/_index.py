@@ -7,9 +7,11 @@ block by block, so that it may be larger than memory.
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rankbits.cli import _index_files as files
@@ -22,6 +24,7 @@ from rankbits.cli._inputs import (
     input_errors_exit_1,
 )
 from rankbits.cli._output import print_json
+from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array, load_codes
 from rankbits.index import Collection, engines
 
@@ -128,7 +131,22 @@ def remove(
 @index.command()
 def search(
     folder: Folder,
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="Codes of the queries.")],
+    queries: Annotated[
+        str | None,
+        typer.Argument(metavar="[QUERIES]", help="Codes of the queries, or --model and --vectors."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Folder of the model that encoded the items."),
+    ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--vectors",
+            help="Instead of QUERIES: features of the queries, which MODEL turns into weights of "
+            "bits; items come in order of (score, id), the largest score first.",
+        ),
+    ] = None,
     k: Annotated[
         int | None,
         typer.Option("-k", "--k", min=1, help=f"Number of neighbors, default {_DEFAULT_K}."),
@@ -168,6 +186,10 @@ def search(
         raise typer.BadParameter(
             "--radius must come without -k and --ties: it finds everything within that distance"
         )
+    _require_one_kind_of_queries(queries, model, vectors, radius, ties)
+    settings: dict[str, Any] = {"radius": radius}
+    if radius is None:
+        settings = {"k": k or _DEFAULT_K} | ({} if queries is None else {"ties": ties.value})
     started = time.monotonic()
     with input_errors_exit_1():
         files.require_archive(out)
@@ -176,18 +198,35 @@ def search(
             folder, verify=verify, kind=kind.value, n_threads=threads, **options
         ) as collection:
             state = collection.index()  # one for all blocks of queries
-        codes = load_codes(queries, state.n_bits, form)
-        permitted = None if allowed is None else load_array(allowed)
-        if radius is not None:
-            settings: dict[str, Any] = {"radius": radius}
-            answer = files.search_in_blocks(state.within, codes, allowed=permitted, **settings)
+        rows: BinaryCodes | np.ndarray
+        call: Callable[..., Any] = state.search if radius is None else state.within
+        if queries is None:
+            call, rows = state.search_real, files.weights_of(model, vectors, state)
         else:
-            settings = {"k": k or _DEFAULT_K, "ties": ties.value}
-            answer = files.search_in_blocks(state.search, codes, allowed=permitted, **settings)
+            rows = load_codes(queries, state.n_bits, form)
+        permitted = None if allowed is None else load_array(allowed)
+        answer = files.search_in_blocks(call, rows, allowed=permitted, **settings)
         names_of_ids = None if names is None else files.load_names_of(names, answer)
-        files.write_archive(answer, out, names_of_ids)
-    result = files.lists(answer, names_of_ids) if out is None else {"out": out}
-    _print(started, index=folder, queries=len(codes), items=len(state), **settings, **result)
+        column = "scores" if queries is None else "distances"
+        files.write_archive(answer, out, names_of_ids, column)
+    result = files.lists(answer, names_of_ids, column) if out is None else {"out": out}
+    _print(started, index=folder, queries=len(rows), items=len(state), **settings, **result)
+
+
+def _require_one_kind_of_queries(
+    queries: str | None,
+    model: str | None,
+    vectors: str | None,
+    radius: int | None,
+    ties: TieChoice,
+) -> None:
+    """Codes, or a model and vectors, which have no distances."""
+    if (model is None) != (vectors is None) or (queries is None) == (vectors is None):
+        raise typer.BadParameter("give QUERIES, or --model and --vectors together instead")
+    if vectors is not None and (radius is not None or ties is TieChoice.complete):
+        raise typer.BadParameter(
+            "--vectors must come without --radius and --ties, which are about distances"
+        )
 
 
 @index.command()

@@ -16,6 +16,7 @@ from rankbits._files import sync_folder, write_atomically
 from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
+from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
 from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
@@ -134,7 +135,19 @@ def require_archive(out: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def search_in_blocks(search: Callable[..., Any], queries: BinaryCodes, **settings: Any) -> Any:
+def weights_of(model: str | None, vectors: str | None, index: HammingIndex) -> np.ndarray:
+    """Weights of bits for the queries of a file of vectors, by the model of the index."""
+    from rankbits import methods  # models take long to import, and codes need none
+
+    hasher = methods.load(str(model))
+    fingerprint = methods.fingerprint(hasher)
+    require_same_model(fingerprint, index.model, "queries of --model", "codes of the index")
+    return np.asarray(hasher.project_queries(load_array(str(vectors))))
+
+
+def search_in_blocks(
+    search: Callable[..., Any], queries: BinaryCodes | np.ndarray, **settings: Any
+) -> Any:
     """The answer of a search to all queries, block by block: a Ragged, or a pair of tables."""
     parts = []
     with progress_bar("searching") as progress:
@@ -159,11 +172,16 @@ def load_names_of(path: str, result: Any) -> list[str]:
     return names
 
 
-def write_archive(result: Any, out: str | None, names: Sequence[str] | None = None) -> None:
+def write_archive(
+    result: Any,
+    out: str | None,
+    names: Sequence[str] | None = None,
+    column: str = "distances",
+) -> None:
     """Results as a .npz, with offsets if they are ragged, and with names if ids have them."""
     if out is None:
         return
-    arrays: dict[str, Any] = {"distances": result[-2], "ids": result[-1]}
+    arrays: dict[str, Any] = {column: result[-2], "ids": result[-1]}
     if names is not None:
         arrays["names"] = np.array([*names, ""], np.str_)[result[-1]]  # the last is that of id -1
     if isinstance(result, Ragged):
@@ -172,15 +190,17 @@ def write_archive(result: Any, out: str | None, names: Sequence[str] | None = No
         np.savez(file, **arrays)
 
 
-def lists(result: Any, names: Sequence[str] | None = None) -> dict[str, list[list[Any]]]:
-    """Distances and ids of each query, without padding, and their names if they have any."""
+def lists(
+    result: Any, names: Sequence[str] | None = None, column: str = "distances"
+) -> dict[str, list[list[Any]]]:
+    """Distances or scores, ids and, if there are any, names of each query, without padding."""
     if isinstance(result, Ragged):
         ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
         rows = [(result.distances[a:b], result.ids[a:b]) for a, b in ends]
     else:
         rows = [(near[ids >= 0], ids[ids >= 0]) for near, ids in zip(*result, strict=True)]
     result_lists: dict[str, list[list[Any]]] = {
-        "distances": [near.tolist() for near, _ in rows],
+        column: [near.tolist() for near, _ in rows],
         "ids": [ids.tolist() for _, ids in rows],
     }
     if names is not None:

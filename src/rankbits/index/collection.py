@@ -11,14 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from rankbits import _check
-from rankbits.codes import MAX_BITS
 from rankbits.errors import InputError
 from rankbits.index.disk import Database, upgrade_collection, write_collection
 from rankbits.index.disk.check import check, describe
 from rankbits.index.disk.segment_file import FileSegment
 from rankbits.index.engines.searcher import Searcher
-from rankbits.index.hamming import HammingIndex, in_memory
+from rankbits.index.hamming import HammingIndex, empty_state, in_memory
 from rankbits.index.searchable import Change, Result, Searchable
 from rankbits.index.store import changes
 from rankbits.index.store.state import State
@@ -82,6 +80,7 @@ class Collection(Searchable):
         kind: str = "auto",
         *,
         n_threads: int | None = None,
+        factors: bool = False,
         **options: Any,
     ) -> "Collection":
         """Make an empty one, open to write.
@@ -92,11 +91,13 @@ class Collection(Searchable):
             Folder of the collection, which must be new or empty.
         n_bits : int, 1 to 4096
             Code length.
+        factors : bool, default=False
+            Whether items have two bytes of factors, as in `HammingIndex`.
         kind, n_threads, options : str, int or None, and keyword arguments
             How the collection searches, as in `HammingIndex`.
         """
         searcher = Searcher(kind, n_threads, options)
-        state = State(_check.whole("n_bits", n_bits, 1, MAX_BITS))
+        state = empty_state(n_bits, factors)
         database = write_collection(Path(folder), state)
         return cls(database, searcher, is_writable=True, verify=True)
 

@@ -11,6 +11,7 @@ from rankbits.codes import MAX_BITS
 from rankbits.index.engines.searcher import Searcher
 from rankbits.index.searchable import Change, Result, Searchable
 from rankbits.index.store.changes import InMemory
+from rankbits.index.store.segment import FACTOR_BITS
 from rankbits.index.store.state import State
 
 
@@ -26,6 +27,9 @@ class HammingIndex(Searchable):
     n_threads : int or None, default=None
         Number of threads of a search. None takes the number in RANKBITS_NUM_THREADS or, without
         it, as many as the process may use.
+    factors : bool, default=False
+        Whether items have two bytes of factors beside their codes, which `search_real` can correct
+        scores by. Codes may then have 4080 bits.
     options : keyword arguments
         Options of the kind: "mih" and "auto" take `copies`, "ivf" takes `n_lists` and `n_probes`.
         `docs/search.md` explains them.
@@ -40,10 +44,16 @@ class HammingIndex(Searchable):
     """
 
     def __init__(
-        self, n_bits: int, kind: str = "auto", *, n_threads: int | None = None, **options: Any
+        self,
+        n_bits: int,
+        kind: str = "auto",
+        *,
+        n_threads: int | None = None,
+        factors: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__(Searcher(kind, n_threads, options))
-        self._state = State(_check.whole("n_bits", n_bits, 1, MAX_BITS))
+        self._state = empty_state(n_bits, factors)
         self._lock = threading.Lock()  # changes of several threads follow one another
 
     @classmethod
@@ -113,6 +123,14 @@ class HammingIndex(Searchable):
         searcher = Searcher(kind, options.pop("n_threads", None), options)
         state = disk.read_collection(Path(folder))
         return cls.of_state(state if mmap else in_memory(state), searcher)
+
+
+def empty_state(n_bits: Any, factors: Any) -> State:
+    """A state without items, of an index or a collection that is new."""
+    if not _check.flag("factors", factors):
+        return State(_check.whole("n_bits", n_bits, 1, MAX_BITS))
+    n_code_bits = _check.whole("n_bits", n_bits, 1, MAX_BITS - FACTOR_BITS)
+    return State(n_code_bits + FACTOR_BITS, has_factors=True)
 
 
 def in_memory(state: State) -> State:

@@ -31,6 +31,21 @@ def queries_of(codes: Any, n_bits: int, model: str | None) -> BinaryCodes:
     return queries
 
 
+def factors_of(factors: Any, n: int, *, is_needed: bool) -> np.ndarray | None:
+    """Factors of n items, two bytes each, for an index that needs them; None for any other."""
+    if not is_needed:
+        if factors is not None:
+            raise InputError("factors must come to an index that was made with factors=True")
+        return None
+    array = None if factors is None else _check.array("factors", factors)
+    if array is None or array.dtype != np.uint8 or array.shape != (n, 2):
+        raise InputError(
+            f"factors must be uint8 of shape ({n}, 2), two bytes for each code, such as "
+            f"hasher.factors(X), got {_check.describe(factors)}"
+        )
+    return array
+
+
 def how_many(k: Any) -> int:
     """The k of a search."""
     number = _check.whole("k", k, 1)

@@ -1,9 +1,13 @@
 """Search by real-valued queries: the largest inner products of weights and codes as -1 and +1.
 
 A query is one vector, seen once: nothing forces it to be bits. Whatever the kind of index, every
-code is looked at; the kernel bounds scores by rounded sums and computes only those that may matter.
+code is looked at: buckets of near codes and lists of near centers are found by Hamming distance,
+which says little about such scores. The kernel bounds scores by rounded sums and computes only
+those that may matter. It reads each part of an index from its beginning to its end, once for every
+128 queries, so a mapped file may be larger than memory.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,10 @@ from rankbits.index import inputs
 from rankbits.index.results import NO_ID
 from rankbits.index.store.part import Part
 from rankbits.index.store.state import State
+
+_WORTH_A_THREAD = 1 << 21  # bytes compared, some 50 µs; a thread takes 5 to wake
+_NO_CORRECTION = np.empty((0, 0))
+Answer = tuple[np.ndarray, np.ndarray]  # scores and ids, (queries, k)
 
 
 def weights_of(weights: Any, n_bits: int) -> np.ndarray:
@@ -26,37 +34,99 @@ def weights_of(weights: Any, n_bits: int) -> np.ndarray:
         )
     _check.finite("weights", array)
     numbers = np.ascontiguousarray(array, np.float64)
-    with np.errstate(over="ignore"):
-        largest = np.abs(numbers).sum(axis=1).max(initial=0.0)
-    if largest > np.finfo(np.float32).max:
+    if not have_finite_scores(numbers):
         raise InputError("weights must add up to a number that float32 holds; divide them first")
     return numbers
 
 
+def correction_of(correction: Any, weights: np.ndarray, *, has_factors: bool) -> np.ndarray:
+    """A correction as float64 of shape (3, 256), or an empty array for none."""
+    if correction is None:
+        return _NO_CORRECTION
+    if not has_factors:
+        raise InputError("correction must come with an index that was made with factors=True")
+    array = _check.array("correction", correction)
+    if array.dtype.kind not in "biuf" or array.shape != (3, 256):
+        raise InputError(
+            "correction must be real numbers of shape (3, 256), such as hasher.correction(), got "
+            f"{_check.describe(array)}"
+        )
+    _check.finite("correction", array)
+    numbers = np.ascontiguousarray(array, np.float64)
+    if (numbers[:2] < 0).any():
+        raise InputError(f"correction must multiply by 0 or more, got {numbers[:2].min()}")
+    with np.errstate(over="ignore"):
+        scale, added = numbers[0].max() * numbers[1].max(), np.abs(numbers[2]).max()
+        largest = np.abs(weights).sum(axis=1).max(initial=0.0) * scale + added
+    if not largest <= np.finfo(np.float32).max:
+        raise InputError("correction must give scores that float32 holds; divide weights first")
+    return numbers
+
+
+def have_finite_scores(weights: np.ndarray) -> bool:
+    """Whether float32 holds every score that rows of weights may give."""
+    with np.errstate(over="ignore"):
+        largest = np.abs(weights).sum(axis=1).max(initial=0.0)
+    return bool(largest <= np.finfo(np.float32).max)
+
+
 def search(
-    state: State, weights: np.ndarray, k: int, n_threads: int, allowed: Any
-) -> tuple[np.ndarray, np.ndarray]:
+    state: State,
+    weights: np.ndarray,
+    k: int,
+    n_threads: int,
+    allowed: Any,
+    correction: np.ndarray = _NO_CORRECTION,
+) -> Answer:
     """The k best items of all parts: scores (queries, k), largest first, and ids."""
     selections: list[np.ndarray | None] = [None] * len(state.parts)
     if allowed is not None:
         alive_ids = [part.alive_ids for part in state.parts]
         selections = list(inputs.selections(allowed, alive_ids, len(state)))
     answers = [
-        _search_part(part, weights, k, n_threads, selection)
+        _search_part(part, weights, k, n_threads, selection, correction)
         for part, selection in zip(state.parts, selections, strict=True)
     ]
+    return merged(answers, len(weights), k)
+
+
+def merged(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
+    """The k best of several answers to the same queries, whose ids differ."""
     if len(answers) == 1:
         return answers[0]
-    n_queries = len(weights)
     scores = np.concatenate([np.empty((n_queries, 0), np.float32), *(a[0] for a in answers)], 1)
     ids = np.concatenate([np.empty((n_queries, 0), np.int64), *(a[1] for a in answers)], 1)
     order = np.lexsort((ids, ids == NO_ID, -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(ids, order, axis=1)
 
 
+def merged_by_largest(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
+    """The k best of several answers, where an id that several have counts with its largest score.
+
+    >>> one = np.array([[5.0, 4.0]], np.float32), np.array([[0, 1]])
+    >>> two = np.array([[9.0, 3.0]], np.float32), np.array([[1, 2]])
+    >>> scores, ids = merged_by_largest([one, two], n_queries=1, k=2)
+    >>> scores.tolist(), ids.tolist()
+    ([[9.0, 5.0]], [[1, 0]])
+    """
+    scores, ids = (np.concatenate(columns, axis=1) for columns in zip(*answers, strict=True))
+    order = np.lexsort((-scores, ids), axis=1)
+    scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+    is_repeated = np.zeros(ids.shape, bool)
+    is_repeated[:, 1:] = ids[:, 1:] == ids[:, :-1]
+    scores[is_repeated], ids[is_repeated] = -np.inf, NO_ID
+    empty = scores[:, :0], ids[:, :0]
+    return merged([(scores, ids), empty], n_queries, k)
+
+
 def _search_part(
-    part: Part, weights: np.ndarray, k: int, n_threads: int, selection: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+    part: Part,
+    weights: np.ndarray,
+    k: int,
+    n_threads: int,
+    selection: np.ndarray | None,
+    correction: np.ndarray,
+) -> Answer:
     segment = part.segment
     segment.require_whole()
     scores = np.full((len(weights), k), -np.inf, np.float32)
@@ -65,13 +135,14 @@ def _search_part(
     _native.scan_real(
         segment.planes,
         len(segment),
-        segment.n_bits,
+        weights.shape[1],
         part.allowed(selection),
         weights,
+        correction,
         scores,
         rows,
         counts,
-        n_threads,
+        min(n_threads, 1 + len(weights) * segment.planes.nbytes // _WORTH_A_THREAD),
     )
     is_there = np.arange(k) < counts[:, None]
     rows[is_there] = segment.ids_of(rows[is_there])

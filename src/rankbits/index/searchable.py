@@ -12,9 +12,11 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
 from rankbits.index import inputs, real_queries
 from rankbits.index.engines.searcher import Searcher
 from rankbits.index.rescoring.base import Candidates, Rescore, pool_size, rescored
+from rankbits.index.rescoring.bits import asymmetric
 from rankbits.index.results import Ragged, table
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
@@ -44,7 +46,12 @@ class Searchable(ABC):
     @property
     def n_bits(self) -> int:
         """Bits in a code."""
-        return self._current().n_bits
+        return self._current().code_bits
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether items have two bytes of factors beside their codes."""
+        return self._current().has_factors
 
     @property
     def model(self) -> str | None:
@@ -70,6 +77,13 @@ class Searchable(ABC):
         state = self._current()
         return state.codes(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
 
+    def factors(self, ids: Any = None) -> np.ndarray:
+        """The factors of some items, uint8 (n, 2), in the order of ids; of all, ascending."""
+        state = self._current()
+        if not state.has_factors:
+            raise InputError("factors are there in an index that was made with factors=True only")
+        return state.factors(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
+
     @property
     def n_bytes(self) -> int:
         """Memory, or mapped files, of codes and ids and of what the kind has built beside them."""
@@ -77,16 +91,19 @@ class Searchable(ABC):
 
     # Changes
 
-    def add(self, codes: Codes, ids: Any = None) -> np.ndarray:
+    def add(self, codes: Codes, ids: Any = None, *, factors: Any = None) -> np.ndarray:
         """Add codes under new ids; without ids they get those that follow the largest so far.
 
-        Returns their ids. An id that exists already is an error; see `upsert`.
+        Returns their ids. An id that exists already is an error; see `upsert`. An index with
+        factors needs those of each code, uint8 of shape (n, 2).
         """
-        return self._apply(lambda state, builder: changes.add(state, codes, ids, builder))
+        return self._apply(lambda state, builder: changes.add(state, codes, ids, builder, factors))
 
-    def upsert(self, codes: Codes, ids: Any) -> None:
+    def upsert(self, codes: Codes, ids: Any, *, factors: Any = None) -> None:
         """Add codes, replacing those that are there under the same id, in one step."""
-        self._apply(lambda state, builder: (changes.upsert(state, codes, ids, builder), None))
+        self._apply(
+            lambda state, builder: (changes.upsert(state, codes, ids, builder, factors), None)
+        )
 
     def remove(self, ids: Any) -> None:
         """Remove items; if one of them does not exist, that is an error and nothing is removed."""
@@ -145,7 +162,8 @@ class Searchable(ABC):
         allowed : ids that may be returned, or a mask with an entry for each of `ids`
         rescore : `weighted_bits`, `asymmetric` or `vectors`: a finer score for the nearest items
         pool : int or None, how many nearest items to score; None takes max(10 * k, 100)
-            With `ties="complete"` also all that are as far as the last of them.
+            With `ties="complete"` also all that are as far as the last of them. `asymmetric` scores
+            all items of an index that has no more than 256 times as many, if no pool is given.
         n_threads : threads of this search
         options : options of the kind for this search, such as n_probes of "ivf"
 
@@ -159,13 +177,18 @@ class Searchable(ABC):
         """
         state = self._current()
         is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        queries = inputs.queries_of(codes, state.n_bits, state.model)
+        queries = inputs.queries_of(codes, state.code_bits, state.model)
         k = inputs.how_many(k)
         n_scored = pool_size(rescore, pool, k, len(state))
         if rescore is not None:
-            rescore.require(len(queries), state.n_bits)
+            rescore.require(len(queries), state.code_bits)
         k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
-        request = self._searcher.request(n_nearest, state.n_bits, is_complete, n_threads, options)
+        request = self._searcher.request(
+            n_nearest, state.code_bits, is_complete, n_threads, options
+        )
+        if isinstance(rescore, asymmetric) and rescore.can_scan and n_nearest >= len(state):
+            scores, ids = real_queries.search(state, rescore.logits, k, request.n_threads, allowed)
+            return 0.0 - scores, ids
         answer = self._searcher.search(state, queries, request, allowed)
         if rescore is not None:
             candidates = Candidates(queries, answer, state.codes, request.n_threads)
@@ -173,11 +196,18 @@ class Searchable(ABC):
         return answer if is_complete else table(answer, k)
 
     def search_real(
-        self, weights: Any, k: int, *, allowed: Any = None, n_threads: int | None = None
+        self,
+        weights: Any,
+        k: int,
+        *,
+        allowed: Any = None,
+        correction: Any = None,
+        n_threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k items with the largest inner product of a query's weights and their codes.
 
-        Codes count as -1 and +1. The result is exact for every kind of index.
+        Codes count as -1 and +1. The result is exact for every kind of index, since every kind
+        scans for it: neither buckets of mih nor lists of ivf say which items have large products.
 
         Parameters
         ----------
@@ -188,6 +218,10 @@ class Searchable(ABC):
             More than there are items is as many as there are.
         allowed : ids, or a mask with an entry for each of `ids`, default=None
             The items that may be returned; None for all.
+        correction : array of shape (3, 256) or None, default=None
+            For an index with factors, such as `hasher.correction()` of `rabitq`: the product of an
+            item is multiplied by correction[0, its first byte] and correction[1, its second byte],
+            which are 0 or more, and correction[2, its first byte] is added.
         n_threads : int or None, default=None
             Threads of this search; None for those of the index.
 
@@ -198,10 +232,11 @@ class Searchable(ABC):
             returned, places are filled with minus infinity and -1.
         """
         state = self._current()
-        numbers = real_queries.weights_of(weights, state.n_bits)
+        numbers = real_queries.weights_of(weights, state.code_bits)
+        tables = real_queries.correction_of(correction, numbers, has_factors=state.has_factors)
         k = min(inputs.how_many(k), len(state))
         threads = _native.threads(self.n_threads if n_threads is None else n_threads)
-        return real_queries.search(state, numbers, k, threads, allowed)
+        return real_queries.search(state, numbers, k, threads, allowed, tables)
 
     def within(
         self,
@@ -214,8 +249,8 @@ class Searchable(ABC):
     ) -> Ragged:
         """Every item at distance `radius` or less of each query, in order of (distance, id)."""
         state = self._current()
-        queries = inputs.queries_of(codes, state.n_bits, state.model)
-        reach = min(_check.whole("radius", radius, 0), state.n_bits)
+        queries = inputs.queries_of(codes, state.code_bits, state.model)
+        reach = min(_check.whole("radius", radius, 0), state.code_bits)
         request = self._searcher.request(0, reach, True, n_threads, options)
         return self._searcher.search(state, queries, request, allowed)
 
@@ -225,7 +260,7 @@ class Searchable(ABC):
         Without it, "auto" scans until the time of its scans pays for trying something else.
         """
         state = self._current()
-        queries = inputs.queries_of(codes, state.n_bits, state.model)
+        queries = inputs.queries_of(codes, state.code_bits, state.model)
         k = max(1, min(inputs.how_many(k), len(state)))
-        request = self._searcher.request(k, state.n_bits, False, n_threads)
+        request = self._searcher.request(k, state.code_bits, False, n_threads)
         self._searcher.tune(state, queries, request)

@@ -1,6 +1,6 @@
 """Several tables of codes searched as one: an item is as far as the table that has it nearest."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.index import inputs
+from rankbits.index import inputs, real_queries
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.results import Ragged, combined, cut, of_table, table, unique
 from rankbits.index.searchable import Codes
@@ -131,6 +131,34 @@ class TablesIndex:
         nearest = cut(_joined(answers), k, is_complete)
         return nearest if is_complete else table(nearest, min(k, len(self)))
 
+    def search_real(
+        self,
+        weights: Sequence[Any],
+        k: int,
+        *,
+        allowed: Any = None,
+        n_threads: int | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k items with the largest score in any table, in order of (score, id), largest first.
+
+        Exact, for the same reason as `search`: an item among the k best by largest score is among
+        the k best of the table that gives it this score.
+
+        Parameters
+        ----------
+        weights : the queries' weights in each table, arrays of shape (queries, n_bits)
+        k, allowed, n_threads : as of `HammingIndex.search_real`, which also says what comes back
+        """
+        self._require_tables("weights", weights)
+        k = inputs.how_many(k)
+        checked = [real_queries.weights_of(its_weights, self.n_bits) for its_weights in weights]
+        n_queries = _common_size("weights", checked)
+        answers = [
+            one.search_real(its_weights, k, allowed=allowed, n_threads=n_threads)
+            for one, its_weights in zip(self._tables, checked, strict=True)
+        ]
+        return real_queries.merged_by_largest(answers, n_queries, min(k, len(self)))
+
     def within(
         self,
         codes: Sequence[Codes],
@@ -148,23 +176,33 @@ class TablesIndex:
 
     def _checked(self, codes: Sequence[Codes]) -> list[BinaryCodes]:
         """Codes of the same items in each table."""
-        is_list = isinstance(codes, Sequence | np.ndarray)
-        if not is_list or len(codes) != self.n_tables:
-            raise InputError(
-                f"codes must be a list with the codes of each of {self.n_tables} tables, got "
-                f"{f'{len(codes)} tables' if is_list else _check.describe(codes)}"
-            )
+        self._require_tables("codes", codes)
         checked = [
             inputs.codes_of(f"codes[{place}]", its_codes, self.n_bits)
             for place, its_codes in enumerate(codes)
         ]
-        sizes = {len(its_codes) for its_codes in checked}
-        if len(sizes) > 1:
-            raise InputError(
-                f"codes must be as many in every table, got {sorted(sizes)}; encode the same rows "
-                "for all of them"
-            )
+        _common_size("codes", checked)
         return checked
+
+    def _require_tables(self, name: str, values: Sequence[Any]) -> None:
+        """Refuse what is not a list with an entry for each table."""
+        is_list = isinstance(values, Sequence | np.ndarray)
+        if not is_list or len(values) != self.n_tables:
+            raise InputError(
+                f"{name} must be a list with the {name} of each of {self.n_tables} tables, got "
+                f"{f'{len(values)} tables' if is_list else _check.describe(values)}"
+            )
+
+
+def _common_size(name: str, values: Sequence[Sized]) -> int:
+    """How many rows each table has, which must be the same."""
+    sizes = {len(its_values) for its_values in values}
+    if len(sizes) > 1:
+        raise InputError(
+            f"{name} must be as many in every table, got {sorted(sizes)}; encode the same rows "
+            "for all of them"
+        )
+    return sizes.pop()
 
 
 def _joined(answers: Sequence[Ragged]) -> Ragged:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
     from rankbits.methods.shallow.pcah import PCAH
+    from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
     from rankbits.methods.shallow.sign import Sign
 
@@ -52,6 +53,7 @@ __all__ = [
     "MIHash",
     "OrthoHash",
     "PosteriorCache",
+    "RaBitQ",
     "Sign",
     "TalrAP",
     "TalrNDCG",

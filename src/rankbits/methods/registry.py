@@ -39,6 +39,7 @@ METHODS = {
     "lsh": Method("shallow.lsh", "LSH"),
     "pcah": Method("shallow.pcah", "PCAH"),
     "itq": Method("shallow.itq", "ITQ"),
+    "rabitq": Method("shallow.rabitq", "RaBitQ"),
     "sign": Method("shallow.sign", "Sign"),
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),

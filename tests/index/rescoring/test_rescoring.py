@@ -140,13 +140,13 @@ def test_without_ids_a_row_of_vectors_is_an_id(rng):
     assert ids.tolist() == [[0], [1]]
 
 
-@pytest.mark.parametrize("pool", [None, 120, 250])
+@pytest.mark.parametrize("pool", [120, 250])
 def test_only_the_pool_nearest_by_hamming_distance_are_scored(rng, pool):
     bits = rng.integers(0, 2, (300, 12))
     logits = rng.standard_normal((3, 12))
     index, codes = filled(bits), BinaryCodes.from_logits(logits)
     scores, ids = index.search(codes, 12, rescore=asymmetric(logits), pool=pool)
-    _, nearest = index.search(codes, pool or 120)  # 120 = 10 * 12
+    _, nearest = index.search(codes, pool)
     for q, near in enumerate(np.sort(nearest, axis=1)):
         wanted = ranked(signed(logits[q : q + 1], bits[near]), near.tolist(), 12)
         np.testing.assert_allclose(scores[q], wanted[0][0], atol=1e-6)
@@ -212,22 +212,48 @@ def test_a_filter_holds_for_the_pool(rng):
 
 def test_equal_codes_tie_whatever_the_weights_and_the_blocks(rng, monkeypatch):
     bits = np.repeat(rng.integers(0, 2, (5, 77)), 8, axis=0)
-    logits = rng.standard_normal((4, 77))
-    index, codes = filled(bits), BinaryCodes.from_logits(logits)
-    whole = index.search(codes, 40, rescore=asymmetric(logits))
+    queries, weights = rng.integers(0, 2, (4, 77)), rng.random((4, 77))
+    index, codes = filled(bits), BinaryCodes.from_bits(queries)
+    whole = index.search(codes, 40, rescore=weighted_bits(weights))
     monkeypatch.setattr(_rescore, "_BLOCK_CELLS", 30)
     one_by_one = [
-        index.search(codes[q], 40, rescore=asymmetric(logits[q : q + 1])) for q in range(4)
+        index.search(codes[q], 40, rescore=weighted_bits(weights[q : q + 1])) for q in range(4)
     ]
     assert_equal(
-        index.search(codes, 40, rescore=asymmetric(logits)), tuple(part.tolist() for part in whole)
+        index.search(codes, 40, rescore=weighted_bits(weights)),
+        tuple(part.tolist() for part in whole),
     )
     assert_equal(whole, tuple(np.concatenate(part).tolist() for part in zip(*one_by_one)))  # noqa: B905
     groups = whole[1].reshape(4, 5, 8)
     assert (np.diff(groups) == 1).all()
-    np.testing.assert_allclose(
-        whole[0], np.sort(signed(logits, bits), axis=1), rtol=1e-5, atol=1e-5
-    )
+    expected = np.sort(differing(queries, bits, weights.tolist()), axis=1)
+    np.testing.assert_allclose(whole[0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["auto", "scan", "mih", "ivf"])
+def test_asymmetric_scores_all_items_where_that_is_as_fast_as_a_pool(rng, kind):
+    bits, logits = rng.integers(0, 2, (3000, 12)), rng.integers(-99, 99, (3, 12)) / 4
+    index = HammingIndex(12, kind)
+    index.add(BinaryCodes.from_bits(bits))
+    answer = index.search(BinaryCodes.from_logits(logits), 5, rescore=asymmetric(logits))
+    assert_equal(answer, ranked(signed(logits, bits), list(range(3000)), 5))
+
+
+def test_asymmetric_scores_a_pool_where_all_items_would_take_longer(rng, monkeypatch):
+    monkeypatch.setattr(asymmetric, "items_per_candidate", 2)
+    bits, logits = rng.integers(0, 2, (3000, 24)), rng.standard_normal((3, 24)) ** 5
+    index, codes = filled(bits), BinaryCodes.from_logits(logits)
+    answer = index.search(codes, 40, rescore=asymmetric(logits))
+    pooled = index.search(codes, 40, rescore=asymmetric(logits), pool=400)
+    assert_equal(answer, tuple(part.tolist() for part in pooled))
+    assert index.search_real(logits, 40)[1].tolist() != answer[1].tolist()
+
+
+def test_logits_whose_sum_is_beyond_float32_are_scored_as_infinity():
+    logits, index = np.full((1, 8), 1e38), filled(np.ones((3, 8), int))
+    scores, ids = index.search(BinaryCodes.from_logits(logits), 2, rescore=asymmetric(logits))
+    assert np.isneginf(scores).all()
+    assert ids.tolist() == [[0, 1]]
 
 
 def test_vectors_in_small_blocks_score_the_same(rng, monkeypatch):

@@ -27,7 +27,8 @@ def describe(state: State, folder: Path, version: int) -> dict[str, Any]:
     n_in_files = sum(entry["items"] for entry in files)
     return {
         "format": version,
-        "bits": state.n_bits,
+        "bits": state.code_bits,
+        **({"factors": True} if state.has_factors else {}),
         "model": state.model,
         "items": len(state),
         "unsealed": len(state) - n_in_files,

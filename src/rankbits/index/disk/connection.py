@@ -148,6 +148,7 @@ def _examine(database: sqlite3.Connection, path: Path) -> int:
     version = _number(database, "PRAGMA user_version")
     schemas = {
         tables.VERSION: tables.SCHEMA,
+        tables.WITH_FACTORS: tables.SCHEMA,
         tables.WITHOUT_MODEL: tables.SCHEMA_WITHOUT_MODEL,
         format1.VERSION: format1.SCHEMA,
     }

@@ -24,6 +24,7 @@ from rankbits.index.disk.lock import WriterLock
 from rankbits.index.disk.segment_file import FileSegment, read_segment
 from rankbits.index.disk.tables import DamageError, PartRow
 from rankbits.index.store.part import Part
+from rankbits.index.store.segment import FACTOR_BITS
 from rankbits.index.store.state import State
 
 
@@ -147,7 +148,10 @@ class Database:
             parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
         counters = manifest.next_id, manifest.next_part, manifest.change
-        return State(manifest.n_bits, *counters, tuple(parts), manifest.model)
+        has_factors = self.version == tables.WITH_FACTORS
+        if has_factors and manifest.n_bits <= FACTOR_BITS:
+            raise DamageError(f"its codes would have {manifest.n_bits} bits with their factors")
+        return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors)
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)
@@ -202,11 +206,13 @@ class Database:
                 if self.version == tables.WITHOUT_MODEL:
                     tables.add_model_column(database)
                 tables.write_state(database, old, new)
+                if self.version != tables.version_of(new):
+                    database.execute(f"PRAGMA user_version = {tables.version_of(new)}")
         except BaseException:
             self._roll_back(database)
             raise
         self._finish(database)
-        self._connection.version = tables.VERSION
+        self._connection.version = tables.version_of(new)
         self._rows = {part.number: tables.row_of(part) for part in new.parts}
         self._delete_strays(new)
 

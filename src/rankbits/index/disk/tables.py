@@ -1,5 +1,7 @@
 """Rows of the SQLite database of a collection, format 3, and of format 2, which knew no model.
 
+Format 4 is format 3 of a collection with factors: two bytes stand before each code.
+
 SQLite does not notice a flipped bit, so every row ends in a CRC-32 of its fields, and the number of
 parts stands in the row of the state: a state is read as it was written, or not at all. The rows may
 also come from a stranger who made the checksums fit, so types and ranges are checked as well.
@@ -22,7 +24,7 @@ from rankbits.index.store.segment import MAX_ROWS, Segment
 from rankbits.index.store.state import State
 from rankbits.index.store.words import WORD, all_words
 
-VERSION, WITHOUT_MODEL = 3, 2
+VERSION, WITHOUT_MODEL, WITH_FACTORS = 3, 2, 4
 CHUNK = 1 << 14  # rows whose marks are written together
 _WORDS = CHUNK // WORD
 _STATE = (
@@ -39,6 +41,11 @@ _OTHERS = (
 SCHEMA = (_STATE, *_OTHERS)
 SCHEMA_WITHOUT_MODEL = (_STATE.replace("model TEXT, ", ""), *_OTHERS)
 Row = tuple[Any, ...]
+
+
+def version_of(state: State) -> int:
+    """The format that a state is written in."""
+    return WITH_FACTORS if state.has_factors else VERSION
 
 
 class DamageError(FileFormatError):
@@ -243,7 +250,6 @@ def add_model_column(database: sqlite3.Connection) -> None:
     """Make the tables of format 2 those of format 3; the row of the state is to be written then."""
     database.execute("DROP TABLE state")
     database.execute(_STATE)
-    database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def row_of(part: Part) -> PartRow:

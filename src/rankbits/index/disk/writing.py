@@ -35,7 +35,7 @@ def upgrade_collection(folder: Path) -> int:
     database = Database.open(folder, is_writer=True, upgrades=True)
     try:
         version = database.version
-        if version != tables.VERSION:
+        if version not in (tables.VERSION, tables.WITH_FACTORS):
             database.upgrade(database.load())
         return version
     finally:
@@ -134,7 +134,7 @@ def _make(folder: Path, state: State, may_link: bool) -> None:
             for statement in tables.SCHEMA:
                 database.execute(statement)
             database.execute(f"PRAGMA application_id = {APPLICATION}")
-            database.execute(f"PRAGMA user_version = {tables.VERSION}")
+            database.execute(f"PRAGMA user_version = {tables.version_of(state)}")
             sync_folder(folder)
             parts = _written_parts(folder, state, 1, may_link)
             next_part = max([1, *(part.number + 1 for part in parts)])

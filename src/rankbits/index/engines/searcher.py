@@ -16,6 +16,7 @@ from rankbits.index.engines.base import Options, Request
 from rankbits.index.engines.cache import EngineCache
 from rankbits.index.results import Ragged, combined, nothing
 from rankbits.index.store.part import Part
+from rankbits.index.store.segment import Segment
 from rankbits.index.store.state import State
 
 
@@ -65,22 +66,27 @@ class Searcher:
         self._follow(state)
         packed = queries.packed
         if len(state.parts) == 1 and allowed is None:  # the usual case, which a lone query feels
-            return self._search_part(state.parts[0], packed, request, None)
+            return self._search_part(state, state.parts[0], packed, request, None)
         selections: Sequence[np.ndarray | None] = [None] * len(state.parts)
         if allowed is not None:
             selections = inputs.selections(allowed, [p.alive_ids for p in state.parts], len(state))
         answers = [
-            self._search_part(part, packed, request, selection)
+            self._search_part(state, part, packed, request, selection)
             for part, selection in zip(state.parts, selections, strict=True)
         ]
         k = request.k or None
         return combined(answers, len(queries), k, is_complete=request.is_complete)
 
     def _search_part(
-        self, part: Part, packed: np.ndarray, request: Request, selection: np.ndarray | None
+        self,
+        state: State,
+        part: Part,
+        packed: np.ndarray,
+        request: Request,
+        selection: np.ndarray | None,
     ) -> Ragged:
-        segment = part.segment
-        segment.require_whole()
+        part.segment.require_whole()
+        segment = state.code_segment(part)
         engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
         offsets, distances, rows = engine.search(packed, part.allowed(selection), request)
         return Ragged(offsets, distances, segment.ids_of(rows))
@@ -90,13 +96,16 @@ class Searcher:
         self._follow(state)
         for part in state.parts if len(queries) else ():
             part.segment.require_whole()
-            engine = self._cache.engine(part.segment, self.kind, request.options, request.n_threads)
+            segment = state.code_segment(part)
+            engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
             engine.tune(queries.packed, part.allowed(None), request)
 
     def n_bytes(self, state: State) -> int:
         """Memory, or mapped files, of a state and of the engines built for it."""
         self._follow(state)
-        return sum(part.n_bytes for part in state.parts) + self._cache.n_bytes
+        copies = _code_segments(state) if state.has_factors else []
+        n_bytes = sum(part.n_bytes for part in state.parts) + self._cache.n_bytes
+        return n_bytes + sum(copy.planes.nbytes for copy in copies)
 
     def clear(self) -> None:
         """Forget all engines."""
@@ -106,8 +115,16 @@ class Searcher:
     def _follow(self, state: State) -> None:
         """Forget engines of segments that the state no longer has."""
         if self._cached_state is not state:
-            self._cache.retain(part.segment for part in state.parts)
+            self._cache.retain(_code_segments(state))
             self._cached_state = state
+
+
+def _code_segments(state: State) -> list[Segment]:
+    """What engines may have been built of: segments, or their copies without factors."""
+    if not state.has_factors:
+        return [part.segment for part in state.parts]
+    copies = [part.segment.copy_without_factors() for part in state.parts]
+    return [copy for copy in copies if copy is not None]
 
 
 def _checked_threads(n_threads: int | None) -> int | None:

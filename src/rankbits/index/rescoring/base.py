@@ -50,7 +50,11 @@ class Rescore(Protocol):
 
 
 def pool_size(rescore: Rescore | None, pool: int | None, k: int, n: int) -> int:
-    """How many items to collect by Hamming distance: k, or the pool if they are scored again."""
+    """How many items to collect by Hamming distance: k, or the pool if they are scored again.
+
+    A score that scans all items as fast as it scores the usual pool takes all, unless a pool is
+    given.
+    """
     if rescore is None:
         if pool is not None:
             raise InputError("pool must come with rescore, which says how the pool is scored")
@@ -60,8 +64,11 @@ def pool_size(rescore: Rescore | None, pool: int | None, k: int, n: int) -> int:
             "rescore must be weighted_bits(...), asymmetric(...) or vectors(...) of "
             f"rankbits.index, got {_check.describe(rescore)}"
         )
-    size = max(_POOL_FACTOR * k, _LEAST_POOL) if pool is None else _check.whole("pool", pool, k)
-    return max(1, min(size, n))
+    if pool is not None:
+        return max(1, min(_check.whole("pool", pool, k), n))
+    size = max(_POOL_FACTOR * k, _LEAST_POOL)
+    is_scan_as_fast = n <= size * getattr(rescore, "items_per_candidate", 1)
+    return max(1, n if is_scan_as_fast else min(size, n))
 
 
 def rescored(candidates: Candidates, rescore: Rescore, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,12 +5,13 @@ Notation:
 """
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankbits import _check, _native
 from rankbits.errors import InputError
+from rankbits.index.real_queries import have_finite_scores
 from rankbits.index.rescoring.base import Candidates
 
 _BLOCK_CELLS = 1 << 22  # bytes of candidates at a time
@@ -52,7 +53,9 @@ class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=we
 class asymmetric:  # noqa: N801 - as above
     """Real-valued queries against codes: score = -<logits, code as -1 and +1>.
 
-    The query keeps how sure it is of each bit, which its own code forgets.
+    The query keeps how sure it is of each bit, which its own code forgets. All items are scored, as
+    by `search_real`, where that is as fast as collecting the usual pool of candidates first, and
+    where `pool` asks for all of them.
 
     Parameters
     ----------
@@ -70,17 +73,20 @@ class asymmetric:  # noqa: N801 - as above
     ([[-2.75, 2.75]], [[0, 1]])
     """
 
+    items_per_candidate: ClassVar[int] = 256  # scanned in the time that one candidate takes
+
     def __init__(self, logits: Any) -> None:
-        self._logits = _real("logits", logits, "(queries, b)", (2,))
+        self.logits = _real("logits", logits, "(queries, b)", (2,))
+        self.can_scan = have_finite_scores(self.logits)
 
     def require(self, n_queries: int, n_bits: int) -> None:
         """Refuse logits that are not as many as queries and bits."""
-        _require_shape("logits", self._logits, n_queries, n_bits, is_each=True)
+        _require_shape("logits", self.logits, n_queries, n_bits, is_each=True)
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         """Sum over bytes of minus the logits of set bits and plus those of others."""
         no_mask = np.zeros_like(candidates.queries.packed)
-        return _sums(-self._logits, self._logits, candidates, no_mask)
+        return _sums(-self.logits, self.logits, candidates, no_mask)
 
 
 def _sums(

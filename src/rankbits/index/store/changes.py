@@ -49,9 +49,11 @@ class InMemory:
         return Part.of(number, merged_in_memory(parts))
 
 
-def add(state: State, codes: Any, ids: Any, builder: Builder) -> tuple[State, np.ndarray]:
+def add(
+    state: State, codes: Any, ids: Any, builder: Builder, factors: Any = None
+) -> tuple[State, np.ndarray]:
     """The state with more items, and their ids; without ids, those after the largest so far."""
-    state, given = _accept(state, codes)
+    state, given = _accept(state, codes, factors)
     if ids is None:
         new_ids = _fresh_ids(state, len(given))
         return _grown(state, given, new_ids, builder), np.array(new_ids, np.int64)
@@ -65,9 +67,9 @@ def add(state: State, codes: Any, ids: Any, builder: Builder) -> tuple[State, np
     return _grown(state, given, checked, builder), checked.copy()  # the caller may change it
 
 
-def upsert(state: State, codes: Any, ids: Any, builder: Builder) -> State:
+def upsert(state: State, codes: Any, ids: Any, builder: Builder, factors: Any = None) -> State:
     """The state with items added, or replaced where their ids are there."""
-    state, given = _accept(state, codes)
+    state, given = _accept(state, codes, factors)
     checked = inputs.ids_of(ids, len(given))
     left = state.without(checked[state.has(checked)])
     return _tidied(_grown(left, given, checked, builder), builder)
@@ -102,14 +104,20 @@ def rebuilt(
     return replace(state, parts=(*left, built), next_part=built.number + 1)
 
 
-def _accept(state: State, codes: Any) -> tuple[State, BinaryCodes]:
+def _accept(state: State, codes: Any, factors: Any) -> tuple[State, BinaryCodes]:
     """The codes that shall come in, and the state under their model if it knew none so far.
+
+    They are as they are stored: with the factors before them, if the index has factors.
 
     A state without items has no model to disagree with: it takes the one of what comes in.
     """
     model = state.model if state.parts else None
-    given = inputs.codes_of("codes", codes, state.n_bits, model)
+    given = inputs.codes_of("codes", codes, state.code_bits, model)
     require_item_side("codes", given)
+    factor_bytes = inputs.factors_of(factors, len(given), is_needed=state.has_factors)
+    if factor_bytes is not None:
+        packed = np.concatenate([factor_bytes, given.packed], axis=1)
+        given = BinaryCodes(packed, state.n_bits, given.model)
     if given.model is None or given.model == state.model or len(given) == 0:
         return state, given
     return replace(state, model=given.model), given

@@ -7,9 +7,13 @@ within a segment is ordered by (distance, id).
 Notation, here and in the whole room:
     id   the caller's name of an item, any int64 from 0 on
     row  the place of an item in its segment
+
+In an index with factors, codes are stored as records: the two bytes of an item's factors and then
+its code. Only states, and the searches, know the difference.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +22,8 @@ from rankbits import _native
 from rankbits.codes import BinaryCodes
 
 GROUP = 64  # items
+FACTOR_BYTES = 2  # that stand before the code of each item of an index with factors
+FACTOR_BITS = 8 * FACTOR_BYTES
 MAX_ROWS = (1 << 32) - 2 * GROUP  # of a segment: rows are 32-bit numbers in the kernels
 _NO_ROWS = np.empty(0, np.int64)
 Ids = range | np.ndarray
@@ -68,6 +74,17 @@ class Segment:
         planes[...] = self.planes
         ids = self.ids if isinstance(self.ids, range) else self.ids.copy()
         return Segment(self.n_bits, planes, ids)
+
+    @cached_property
+    def without_factors(self) -> "Segment":
+        """The codes of records alone, copied at first use: most engines read nothing else."""
+        planes = aligned((len(self.planes), self.planes.shape[1] - FACTOR_BYTES, GROUP))
+        planes[...] = self.planes[:, FACTOR_BYTES:]
+        return Segment(self.n_bits - FACTOR_BITS, planes, self.ids)
+
+    def copy_without_factors(self) -> "Segment | None":
+        """The codes of records alone if they were copied already."""
+        return self.__dict__.get("without_factors")
 
     def codes(self, rows: np.ndarray | None = None) -> BinaryCodes:
         """The codes of some rows, or of all."""

@@ -11,6 +11,7 @@ import numpy as np
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index.store.part import Part
+from rankbits.index.store.segment import FACTOR_BITS, FACTOR_BYTES, Segment
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +20,13 @@ class State:
 
     Attributes
     ----------
-    n_bits : bits in a code
+    n_bits : bits in a code as it is stored, those of its factors included
     next_id : one more than the largest id there ever was
     next_part : one more than the largest part number there ever was
     change : how many changes led here
     parts : the oldest first
     model : fingerprint of the model that made the codes, None if it is unknown
+    has_factors : whether two bytes of factors stand before each code
     """
 
     n_bits: int
@@ -33,6 +35,7 @@ class State:
     change: int = 0
     parts: tuple[Part, ...] = ()
     model: str | None = None
+    has_factors: bool = False
 
     def __len__(self) -> int:
         return self._n_items
@@ -42,8 +45,13 @@ class State:
         return sum(part.n_alive for part in self.parts)
 
     @property
+    def code_bits(self) -> int:
+        """Bits in a code without its factors."""
+        return self.n_bits - FACTOR_BITS if self.has_factors else self.n_bits
+
+    @property
     def width(self) -> int:
-        """Bytes in a code."""
+        """Bytes in a code as it is stored."""
         return -(-self.n_bits // 8)
 
     @property
@@ -51,6 +59,10 @@ class State:
         """Ids of all items, ascending."""
         ids = [part.alive_ids() for part in self.parts]
         return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
+
+    def code_segment(self, part: Part) -> Segment:
+        """The codes of a part without factors."""
+        return part.segment.without_factors if self.has_factors else part.segment
 
     def has(self, ids: np.ndarray) -> np.ndarray:
         """Which ids are there."""
@@ -67,6 +79,15 @@ class State:
 
     def codes(self, ids: np.ndarray) -> BinaryCodes:
         """The codes of items, in the order of ids."""
+        n_before = FACTOR_BYTES if self.has_factors else 0
+        return BinaryCodes(self._stored(ids)[:, n_before:], self.code_bits, self.model)
+
+    def factors(self, ids: np.ndarray) -> np.ndarray:
+        """The two bytes of factors of items, in the order of ids."""
+        return self._stored(ids)[:, :FACTOR_BYTES]
+
+    def _stored(self, ids: np.ndarray) -> np.ndarray:
+        """Packed codes of items as they are stored, in the order of ids."""
         packed = np.zeros((len(ids), self.width), np.uint8)
         is_there = np.zeros(len(ids), bool)
         for part in self.parts:
@@ -77,7 +98,7 @@ class State:
             is_there |= is_here
         if not is_there.all():
             raise InputError(f"ids must be of items that exist, {int(ids[~is_there][0])} is not")
-        return BinaryCodes(packed, self.n_bits, self.model)
+        return packed
 
     def without(self, ids: np.ndarray) -> "State":
         """The same without items that are there; a part that is left empty is dropped."""
