@@ -1,6 +1,7 @@
 // Sums of real-valued queries under AVX2: a byte shuffle looks 32 items up at once, four look-ups are added as bytes, and these sums in
 // words of 16 bits. A word holds two items; one accumulator takes the word as it is, another its upper half, and in the end the second
-// is taken out of the first. So a half byte of 32 items costs a shuffle and one and a half further instructions.
+// is taken out of the first. So a half byte of 32 items costs a shuffle and one and a half further instructions. Two groups at a time
+// share the loads of the tables.
 #include "real.hpp"
 
 #if defined(__AVX2__)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rankbits import BinaryCodes, methods
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, asymmetric, real_queries
+from rankbits.index.disk import tables
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -218,10 +219,23 @@ def test_corrections_that_cannot_be_are_refused(correction, message):
         index.search_real(np.ones((1, 8)), 1, correction=correction)
 
 
-def test_a_database_whose_codes_are_shorter_than_factors_is_refused(tmp_path):
-    Collection.create(tmp_path / "items", 16).close()
+@pytest.mark.parametrize(("factors", "version"), [(False, 4), (True, 3)])
+def test_the_number_of_the_format_cannot_be_mistaken(tmp_path, factors, version):
+    Collection.create(tmp_path / "items", 32, factors=factors).close()
     with sqlite3.connect(tmp_path / "items" / "collection.sqlite") as database:
-        database.execute("PRAGMA user_version = 4")
+        database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+    with pytest.raises(FileFormatError, match="state does not match its checksum"):
+        Collection.open(tmp_path / "items")
+
+
+def test_codes_that_are_shorter_than_their_factors_are_refused(tmp_path):
+    Collection.create(tmp_path / "items", 1, factors=True).close()
+    with sqlite3.connect(tmp_path / "items" / "collection.sqlite") as database:
+        row = list(database.execute("SELECT * FROM state").fetchone())
+        row[1] = 16
+        row[-1] = tables.crc_of((*row[:-1], "factors"))
+        database.execute("REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     database.close()
     with pytest.raises(FileFormatError, match="would have 16 bits with their factors"):
         Collection.open(tmp_path / "items")

@@ -1,6 +1,7 @@
 """Rows of the SQLite database of a collection, format 3, and of format 2, which knew no model.
 
-Format 4 is format 3 of a collection with factors: two bytes stand before each code.
+Format 4 is format 3 of a collection with factors: two bytes stand before each code, and the
+checksum of the state's row says so, lest a wrong number of the format pass for the other.
 
 SQLite does not notice a flipped bit, so every row ends in a CRC-32 of its fields, and the number of
 parts stands in the row of the state: a state is read as it was written, or not at all. The rows may
@@ -97,6 +98,7 @@ def read_manifest(database: sqlite3.Connection, version: int) -> Manifest:
     rows = _rows(
         database,
         f"SELECT one, n_bits, next_id, next_part, change, n_parts, {column}crc FROM state",  # noqa: S608
+        mark=_mark_of(has_factors=version == WITH_FACTORS),
     )
     if len(rows) != 1:
         raise DamageError("it has no state")
@@ -207,10 +209,17 @@ def require_numbers(table: str, fields: Sequence[Any]) -> None:
             raise DamageError(f"table {table} has {field!r:.40} where an integer must be")
 
 
-def _rows(database: sqlite3.Connection, query: str, values: Row = ()) -> list[Row]:
+def _mark_of(*, has_factors: bool) -> Row:
+    """What stands behind the fields of the state where its checksum is computed."""
+    return ("factors",) if has_factors else ()
+
+
+def _rows(
+    database: sqlite3.Connection, query: str, values: Row = (), *, mark: Row = ()
+) -> list[Row]:
     rows = database.execute(query, values).fetchall()
     for row in rows:
-        if crc_of(row[:-1]) != row[-1]:
+        if crc_of((*row[:-1], *mark)) != row[-1]:
             raise DamageError(
                 f"row {row[0]!r:.40} of table {query.split(' FROM ')[1].split()[0]} does "
                 "not match its checksum"
@@ -243,7 +252,8 @@ def write_state(database: sqlite3.Connection, old: State | None, new: State) -> 
         if part is not before.get(part.number):
             _put_part(database, part, before.get(part.number))
     numbers = new.n_bits, new.next_id, new.next_part, new.change
-    _put(database, "state", 1, *numbers, len(new.parts), new.model)
+    mark = _mark_of(has_factors=new.has_factors)
+    _put(database, "state", 1, *numbers, len(new.parts), new.model, mark=mark)
 
 
 def add_model_column(database: sqlite3.Connection) -> None:
@@ -285,9 +295,9 @@ def _in_chunks(words: np.ndarray) -> np.ndarray:
     return padded
 
 
-def _put(database: sqlite3.Connection, table: str, *fields: Any) -> None:
+def _put(database: sqlite3.Connection, table: str, *fields: Any, mark: Row = ()) -> None:
     places = ", ".join("?" * (len(fields) + 1))
     database.execute(
         f"INSERT OR REPLACE INTO {table} VALUES ({places})",  # noqa: S608  no input
-        (*fields, crc_of(fields)),
+        (*fields, crc_of((*fields, *mark))),
     )
