@@ -82,21 +82,21 @@ struct Ties {
 };
 
 // Which cell of its histogram a pair was added to, bin * n_levels + level: of the row's [i * TILE + j] and, TILE * TILE further, of the
-// column's. This is all that the way back needs of a pair.
-using Cell = uint16_t;
+// column's. This is all that the way back needs of a pair: a byte, or two where a histogram has more than 256 cells.
+inline size_t bytes_a_cell(const Bins& shape) { return shape.n_bins * shape.n_levels <= 256 ? 1 : 2; }
 
 struct SoftKernels {
     // Levels [first, first + n) as bytes. False if one is below 0.
     bool (*narrow)(const LevelMatrix& levels, size_t first, size_t n, size_t last, uint8_t* to);
     // Adds the tile to the packed cells hist[row][bin][level] and leaves each pair's cells. False if a level is below 0.
-    bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells);
+    bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, void* cells);
     // One row of packed cells to its soft counts (n_bins + 1, n_levels) and the hard count of each level; counts may be touched up to
     // three further. The span reaches one tie further than the bins that pairs were added to, for what they hand on.
     Span (*unpack)(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts);
     // slopes[c] = by * (grads[c + n_levels] - grads[c]): the steps of a gradient from each bin to the next.
     void (*steps)(const float* grads, const Bins& shape, float by, float* slopes);
     // Adds the gradient of the tile to grad_a and grad_b (null for not needed), `width` floats a row, for a unit scale of the distance.
-    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
+    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const void* cells, float* grad_a,
                  float* grad_b);
     // ψ, ψ', ψ'', ψ''' and ψ'''' at n ascending points x >= 1, in rows of `stride` doubles; both may be touched up to n + 3.
     void (*polygammas)(const double* x, size_t n, size_t stride, double* out);

@@ -77,11 +77,11 @@ public:
     }
 
     // A tile of a square problem has the cells of its rows and those of its columns.
-    size_t cells_a_tile() const { return (pairs_.is_square ? 2 : 1) * TILE * TILE; }
+    size_t cell_bytes_a_tile() const { return (pairs_.is_square ? 2 : 1) * TILE * TILE * bytes_a_cell(bins()); }
 
-    size_t n_cells() const {
+    size_t cell_bytes() const {
         const size_t n = queries_.n_tiles;
-        return (pairs_.is_square ? n * (n + 1) / 2 : n * items_.n_tiles) * cells_a_tile();
+        return (pairs_.is_square ? n * (n + 1) / 2 : n * items_.n_tiles) * cell_bytes_a_tile();
     }
 
     // Runs body(tile, first query, first item, where its cells begin) for a worker's share: every n-th row of tiles.
@@ -91,7 +91,7 @@ public:
         for (size_t I = worker; I < queries_.n_tiles; I += workers.size()) {
             if (workers.stopped(worker)) return;
             for (size_t J = pairs_.is_square ? I : 0; J < items().n_tiles; ++J)
-                body(tile(I, J, own), I * TILE, J * TILE, position(I, J) * cells_a_tile());
+                body(tile(I, J, own), I * TILE, J * TILE, position(I, J) * cell_bytes_a_tile());
         }
     }
 
@@ -150,16 +150,16 @@ bool SoftHistogram<float>::count_tiles(Workers& workers) {
     const Bins shape = tiles.bins();
     const size_t stride = cells_a_row(shape), lead = lead_of_cells(shape), n_packed = lead + pairs_.n_queries * stride;
     const SoftKernels& run = soft_kernels();
-    if (keeps_cells_) cells_ = uninitialized<Cell>(tiles.n_cells());
+    if (keeps_cells_) cells_ = uninitialized<uint8_t>(tiles.cell_bytes());
     std::vector<Buffer<uint64_t>> packed(workers.size());
     std::atomic<bool> is_negative{!levels.are_whole};
     const bool finished = workers.run([&](size_t w) {
         packed[w] = zeroed<uint64_t>(n_packed);
-        const Buffer<Cell> forgotten = uninitialized<Cell>(keeps_cells_ ? 0 : tiles.cells_a_tile());
+        const Buffer<uint8_t> forgotten = uninitialized<uint8_t>(keeps_cells_ ? 0 : tiles.cell_bytes_a_tile());
         uint64_t* hist = packed[w].get() + lead;
         bool are_whole = true;
         tiles.run(workers, w, [&](const Tile& tile, size_t i, size_t j, size_t first_cell) {
-            Cell* cells = keeps_cells_ ? cells_.get() + first_cell : forgotten.get();
+            uint8_t* cells = keeps_cells_ ? cells_.get() + first_cell : forgotten.get();
             are_whole &= run.count(tile, shape, hist + i * stride, pairs_.is_square ? hist + j * stride : nullptr, cells);
         });
         if (!are_whole) is_negative = true;

@@ -45,7 +45,7 @@ private:
     bool keeps_cells_;
     bool has_negative_level_ = false;
     Buffer<uint64_t> packed_;     // of tiles
-    Buffer<Cell> cells_;
+    Buffer<uint8_t> cells_;
     Buffer<T> counts_;            // of pairs one by one
     Buffer<int64_t> level_counts_;
 };

@@ -28,9 +28,15 @@ inline void store(uint32_t* p, Ints x) { *reinterpret_cast<Ints*>(p) = x; }
 #ifdef __AVX2__
 inline Ints widen(const uint8_t* bytes) { return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))); }
 
-inline void store_words(Ints x, uint16_t* words) {
-    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)x, (__m256i)x), 0x08);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(words), _mm256_castsi256_si128(packed));
+inline __m128i words_of(Ints x) {
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)x, (__m256i)x), 0x08));
+}
+
+inline void store_cells(Ints x, uint16_t* cells) { _mm_storeu_si128(reinterpret_cast<__m128i*>(cells), words_of(x)); }
+
+inline void store_cells(Ints x, uint8_t* cells) {
+    const __m128i words = words_of(x);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(cells), _mm_packus_epi16(words, words));
 }
 #else
 inline Ints widen(const uint8_t* bytes) {
@@ -39,8 +45,9 @@ inline Ints widen(const uint8_t* bytes) {
     return x;
 }
 
-inline void store_words(Ints x, uint16_t* words) {
-    for (int k = 0; k < 8; ++k) words[k] = uint16_t(x[k]);
+template <class Cell>
+inline void store_cells(Ints x, Cell* cells) {
+    for (int k = 0; k < 8; ++k) cells[k] = Cell(x[k]);
 }
 #endif
 
@@ -180,7 +187,7 @@ struct Strip {
     alignas(64) uint32_t fraction[STRIP * TILE], at_row[STRIP * TILE], at_column[STRIP * TILE];
 };
 
-template <bool BOTH>
+template <bool BOTH, class Cell>
 inline void place(Strip& strip, const Bins& shape, const uint8_t* row_levels, const uint8_t* column_levels, Cell* cells) {
     const Floats zero{}, top = zero + float(shape.n_bins), unit = zero + float(1 << FRACTION_BITS);
     const Ints last = Ints{} + int32_t(shape.n_bins - 1), ramp = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -197,11 +204,11 @@ inline void place(Strip& strip, const Bins& shape, const uint8_t* row_levels, co
             const Ints at_row = k * n_levels + widen(row_levels + at);
             store(strip.fraction + at, __builtin_convertvector(t * unit, Ints));
             store(strip.at_row + at, at_row + int32_t(r) * stride);
-            store_words(at_row, cells + at);
+            store_cells(at_row, cells + at);
             if (!BOTH) continue;
             const Ints at_column = k * n_levels + widen(column_levels + at);
             store(strip.at_column + at, at_column + (ramp + int32_t(j)) * stride);
-            store_words(at_column, cells + TILE * TILE + at);
+            store_cells(at_column, cells + TILE * TILE + at);
         }
     }
 }
@@ -228,7 +235,7 @@ inline void add_skewed(const Strip& strip, size_t cols, uint64_t* rows, uint64_t
         for (size_t k = j + r; k < cols; ++k) add_pair<BOTH>(strip, r * TILE + k, rows, columns);
 }
 
-template <bool BOTH>
+template <bool BOTH, class Cell>
 bool count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
     const Levels<BOTH> levels(tile, shape.n_levels);
     Strip strip;
@@ -253,8 +260,11 @@ bool count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_
     return levels.are_whole;
 }
 
-bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
-    return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, cells) : count_strips<false>(tile, shape, hist_a, hist_b, cells);
+bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, void* cells) {
+    const auto count = [&](auto* typed) {
+        return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, typed) : count_strips<false>(tile, shape, hist_a, hist_b, typed);
+    };
+    return bytes_a_cell(shape) == 1 ? count(static_cast<uint8_t*>(cells)) : count(static_cast<uint16_t*>(cells));
 }
 
 typedef double Reals __attribute__((vector_size(32), aligned(8), may_alias));
@@ -310,7 +320,7 @@ void steps(const float* grads, const Bins& shape, float by, float* slopes) {
 }
 
 // out[i * TILE + j] = the gradient of the distance of pair (i, j), from its row's and its column's slopes.
-template <bool BOTH>
+template <bool BOTH, class Cell>
 inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* out) {
     const size_t stride = slopes_a_row(shape);
     for (size_t i = 0; i < tile.rows; ++i) {
@@ -326,13 +336,17 @@ inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, 
         for (size_t j = i + 1; j < tile.cols; ++j) out[j * TILE + i] = out[i * TILE + j];
 }
 
-void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
+void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const void* cells, float* grad_a,
                float* grad_b) {
     alignas(64) float by_distance[TILE * TILE];
     const bool has_gaps = tile.is_diagonal || tile.own || tile.rows % STRIP || tile.cols % STRIP;
     if (has_gaps) std::memset(by_distance, 0, sizeof by_distance);
-    if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, cells, by_distance);
-    else look_up<false>(tile, shape, slopes_a, slopes_b, cells, by_distance);
+    const auto fill = [&](auto* typed) {
+        if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, typed, by_distance);
+        else look_up<false>(tile, shape, slopes_a, slopes_b, typed, by_distance);
+    };
+    if (bytes_a_cell(shape) == 1) fill(static_cast<const uint8_t*>(cells));
+    else fill(static_cast<const uint16_t*>(cells));
     for (size_t bit = 0; bit < tile.width; bit += PANEL) {
         for (size_t i = 0; i < tile.rows; i += STRIP)
             multiply_strip<true>(by_distance + i * TILE, TILE, 1, tile.b + bit, tile.width, tile.cols, grad_a + i * tile.width + bit, tile.width);
