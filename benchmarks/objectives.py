@@ -3,6 +3,7 @@
 Contenders take turns in one process, one thread each, and the best of several rounds counts. The
 `dense` way builds all pairs by all bins, `scatter` adds each pair to its two bins with scatter_add;
 both let autograd find the gradient. `gemms` is the step's three matrix products alone, in torch.
+Levels are bool, except where a name says int8 or int64.
 
     python benchmarks/objectives.py [--rounds 5] [--sizes 256 1024 4096] [--json out/steps.json]
 """
@@ -68,6 +69,7 @@ def draw(n: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def contenders(n: int) -> dict[str, Callable[[], None]]:
     phi, relevant = draw(n)
+    int8, int64 = relevant.to(torch.int8), relevant.to(torch.int64)
     gradient = torch.randn(n, n)
 
     def gemms() -> None:
@@ -80,6 +82,8 @@ def contenders(n: int) -> dict[str, Callable[[], None]]:
             lambda *a: objectives.relaxed_ap(*a, relaxation="simplified"), phi, relevant
         ),
         "rankbits ndcg": lambda: step(objectives.relaxed_ndcg, phi, relevant),
+        "rankbits int8": lambda: step(objectives.relaxed_ap, phi, int8),
+        "rankbits int64": lambda: step(objectives.relaxed_ap, phi, int64),
         "scatter": lambda: step(scatter_way, phi, relevant),
     }
     if n <= DENSE_LIMIT:
@@ -147,6 +151,10 @@ def main() -> None:
         print(
             f"    exact: {ours / times['gemms']:.2f} of its GEMMs (target {TARGETS.get(n, '-')}), "
             + ", ".join(f"{ratio:.1f} times as fast as {name}" for name, ratio in ratios.items())
+        )
+        wide = times["rankbits int64"] / times["rankbits int8"]
+        print(
+            f"    exact: int64 levels take {wide:.3f} of the time of int8 levels (target <= 1.10)"
         )
         results.append({"M": n, "bits": N_BITS, "milliseconds": times})
     memory = peak_megabytes(4096)

@@ -30,19 +30,28 @@ size_t joint_cells(size_t n_bins) {
     return (n_bins <= MAX_TRIPLE_BINS ? n_bins * n_bins : n_bins) * stride_of(n_bins) + 8;
 }
 
-// Adds the joint counters to both rows and clears them.
+uint32_t total(__m256i eight) {
+    alignas(32) uint32_t parts[8];
+    store(parts, eight);
+    uint32_t sum = 0;
+    for (uint32_t part : parts) sum += part;
+    return sum;
+}
+
+// Adds the joint counters to both rows and clears them; many lines have only zeros, and a sum shows it.
 void fold(uint32_t* __restrict joint, size_t n_bins, uint32_t* const rows[2]) {
     const size_t stride = stride_of(n_bins);
     alignas(32) uint32_t columns[MAX_JOINT_BINS] = {};
     for (size_t second = 0; second < n_bins; ++second) {
         uint32_t* line = joint + second * stride;
-        uint32_t sum = 0;
-        for (size_t first = 0; first < stride; ++first) {
-            columns[first] += line[first];
-            sum += line[first];
-            line[first] = 0;
+        __m256i sum = _mm256_setzero_si256();
+        for (size_t first = 0; first < stride; first += 8) sum = _mm256_add_epi32(sum, load(line + first));
+        if (_mm256_testz_si256(sum, sum)) continue;
+        for (size_t first = 0; first < stride; first += 8) {
+            store(columns + first, _mm256_add_epi32(load(columns + first), load(line + first)));
+            store(line + first, _mm256_setzero_si256());
         }
-        rows[1][second] += sum;
+        rows[1][second] += total(sum);
     }
     joint[n_bins * stride] = 0;
     for (size_t first = 0; first < n_bins; ++first) rows[0][first] += columns[first];
@@ -87,12 +96,9 @@ void fold_three(uint32_t* joint, size_t n_bins, uint32_t* const rows[3]) {
                 columns[v] = _mm256_add_epi32(columns[v], load(line + 8 * v));
                 store(line + 8 * v, _mm256_setzero_si256());
             }
-            alignas(32) uint32_t eight[8];
-            store(eight, sum);
-            uint32_t total = 0;
-            for (uint32_t one : eight) total += one;
-            rows[1][second] += total;
-            plane += total;
+            const uint32_t n = total(sum);
+            rows[1][second] += n;
+            plane += n;
         }
         rows[2][third] += plane;
     }

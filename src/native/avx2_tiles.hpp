@@ -107,12 +107,12 @@ struct Pending {
     }
 
     RANKBITS_INLINE void four(size_t i) {
-        uint64_t four_of_them;
-        std::memcpy(&four_of_them, index + i, 8);
-        add(static_cast<uint16_t>(four_of_them), i);
-        add(static_cast<uint16_t>(four_of_them >> 16), i + 1);
-        add(static_cast<uint16_t>(four_of_them >> 32), i + 2);
-        add(four_of_them >> 48, i + 3);
+        uint32_t pairs[2];  // a load and two cheap moves for two of them: fewer than from eight bytes at once
+        std::memcpy(pairs, index + i, 8);
+        add(pairs[0] & 0xffff, i);
+        add(pairs[0] >> 16, i + 1);
+        add(pairs[1] & 0xffff, i + 2);
+        add(pairs[1] >> 16, i + 3);
     }
 
     RANKBITS_INLINE void add(size_t counter, size_t i) { counters[counter] += IsWeighted ? weights[i] : 1; }
@@ -128,36 +128,48 @@ struct Idle {  // nothing pending
     RANKBITS_INLINE void quad(size_t) {}
 };
 
-// Adds nibbles k and k + 1 to both queries' distances: together they are 8 at most, which a half byte holds. The work of the two,
-// PER quads each, is spread over the four vectors.
+// Adds nibbles k and k + 1 to what both queries' distances are found from: together they are 8 at most, which a half byte holds. With a, b
+// the parts of the two distances, sums gets the byte a + 16 b, and shifted the same bytes moved down by four bits in words: b, and in
+// the lower byte of a word 16 a of the upper one besides. The work of the two nibbles, PER quads each, is spread over the four vectors.
 template <size_t PER, class Work>
-RANKBITS_INLINE void add_nibbles(const uint8_t* planes, const uint8_t* tables, size_t k, Work& work, __m256i first[4], __m256i second[4]) {
-    const __m256i low = _mm256_set1_epi8(15), one = load(tables + 32 * k), two = load(tables + 32 * (k + 1));
+RANKBITS_INLINE void add_nibbles(const uint8_t* planes, const uint8_t* tables, size_t k, Work& work, __m256i sums[4], __m256i shifted[4]) {
+    const __m256i one = load(tables + 32 * k), two = load(tables + 32 * (k + 1));
 #pragma GCC unroll 4
     for (size_t v = 0; v < 4; ++v) {
         const uint8_t* at = planes + k * TILE + 32 * v;
         const __m256i sum = _mm256_add_epi8(_mm256_shuffle_epi8(one, load(at)), _mm256_shuffle_epi8(two, load(at + TILE)));
-        first[v] = _mm256_add_epi8(first[v], _mm256_and_si256(sum, low));
-        second[v] = _mm256_add_epi8(second[v], _mm256_and_si256(_mm256_srli_epi16(sum, 4), low));
+        sums[v] = _mm256_add_epi8(sums[v], sum);
+        shifted[v] = _mm256_add_epi8(shifted[v], _mm256_srli_epi16(sum, 4));
 #pragma GCC unroll 32
         for (size_t quad = 2 * PER * v / 4; quad < 2 * PER * (v + 1) / 4; ++quad) work.quad(k * PER + quad);
     }
+}
+
+// Distances from those sums. Bytes are exact modulo 256, and so is each distance once 16 times the other is taken off: first the upper byte of
+// a word, whose second distance stands alone, then the lower one. This spares two masks for every two nibbles.
+RANKBITS_INLINE void separate(__m256i sums, __m256i shifted, __m256i& first, __m256i& second) {
+    const __m256i upper = _mm256_set1_epi16(static_cast<short>(0xf000)), lower = _mm256_set1_epi16(0x00f0);
+    const __m256i upper_done = _mm256_sub_epi8(sums, _mm256_and_si256(_mm256_slli_epi16(shifted, 4), upper));
+    second = _mm256_sub_epi8(shifted, _mm256_and_si256(_mm256_srli_epi16(upper_done, 4), lower));
+    first = _mm256_sub_epi8(upper_done, _mm256_and_si256(_mm256_slli_epi16(second, 4), lower));
 }
 
 // Distances of a tile to both queries, as bytes: at most 252 bits. N is the number of nibbles, 0 if only known at run time.
 template <size_t N, class Work>
 RANKBITS_INLINE void two_distances(const uint8_t* planes, const uint8_t* tables, size_t n_nibbles, Work& work, __m256i first[4],
                                    __m256i second[4]) {
-    for (size_t v = 0; v < 4; ++v) first[v] = second[v] = _mm256_setzero_si256();
+    __m256i sums[4], shifted[4];
+    for (size_t v = 0; v < 4; ++v) sums[v] = shifted[v] = _mm256_setzero_si256();
     if constexpr (is_even_share(Work::N_QUADS, N)) {
 #pragma GCC unroll 2
-        for (size_t k = 0; k < N; k += 2) add_nibbles<Work::N_QUADS / N>(planes, tables, k, work, first, second);
+        for (size_t k = 0; k < N; k += 2) add_nibbles<Work::N_QUADS / N>(planes, tables, k, work, sums, shifted);
     } else {
         for (size_t k = 0; k < n_nibbles; k += 2) {
-            add_nibbles<0>(planes, tables, k, work, first, second);
+            add_nibbles<0>(planes, tables, k, work, sums, shifted);
             for (size_t quad = k * Work::N_QUADS / n_nibbles; quad < (k + 2) * Work::N_QUADS / n_nibbles; ++quad) work.quad(quad);
         }
     }
+    for (size_t v = 0; v < 4; ++v) separate(sums[v], shifted[v], first[v], second[v]);
 }
 
 // The same for one query, whose partial distances fill the low half bytes.

@@ -41,13 +41,13 @@ inline void sum_levels(const double* counts, size_t n_levels, const double* gain
 }
 
 // Four ties at a time: sums over ties wait for each other only from one four to the next.
-void gather(const double* counts, size_t n_levels, const double* gains, const Ties& ties) {
+void gather(const double* counts, size_t n_levels, const double* gains, Span span, const Ties& ties) {
     double N = 0, X = 0;
-    for (size_t d = 0; d < ties.n; d += 4) {
+    for (size_t d = span.first; d < span.end; d += 4) {
         Doubles c, x;
         sum_levels(counts, n_levels, gains, d, c, x);
-        if (d + 4 > ties.n) {
-            const Longs is_tie = Longs{0, 1, 2, 3} < int64_t(ties.n - d);
+        if (d + 4 > span.end) {
+            const Longs is_tie = Longs{0, 1, 2, 3} < int64_t(span.end - d);
             c = is_tie ? c : Doubles{}, x = is_tie ? x : Doubles{};
         }
         const Doubles sums = running_sums(c), gained = running_sums(x), N_before = before(sums, N);
@@ -58,7 +58,7 @@ void gather(const double* counts, size_t n_levels, const double* gains, const Ti
         store(ties.a + d, N_before + 1.0);
         N += sums[3], X += gained[3];
     }
-    ties.a[ties.n] = N + 1;
+    ties.a[span.end] = N + 1;
 }
 
 // ln(w) for w >= 1: w = 2^e * m with m in [1, 2), then ln m = 2 atanh(y), y = (m - √2)/(m + √2), and ln √2 back.
@@ -99,19 +99,19 @@ void polygammas(const double* x, size_t n, size_t stride, double* out) {
         Doubles t0{}, t1{}, t2{}, t3{}, t4{};
         for (int k = N_BERNOULLI; k >= 1; --k) {  // Horner in 1/w^2; derivatives bring down 2k, 2k+1, ...
             const double b = BERNOULLI[k - 1], e = 2.0 * k;
-            t0 = (t0 + b) * u2;
-            t1 = (t1 + b * e) * u2;
-            t2 = (t2 + b * e * (e + 1)) * u2;
-            t3 = (t3 + b * e * (e + 1) * (e + 2)) * u2;
-            t4 = (t4 + b * e * (e + 1) * (e + 2) * (e + 3)) * u2;
+            t0 = t0 * u2 + b;
+            t1 = t1 * u2 + b * e;
+            t2 = t2 * u2 + b * e * (e + 1);
+            t3 = t3 * u2 + b * e * (e + 1) * (e + 2);
+            t4 = t4 * u2 + b * e * (e + 1) * (e + 2) * (e + 3);
         }
-        const Doubles u3 = u2 * u, u4 = u2 * u2;
+        const Doubles u3 = u2 * u, u4 = u2 * u2, u5 = u4 * u, u6 = u4 * u2;
         const Doubles psi[5] = {
-            log_of(w) - 0.5 * u - t0 - s0,
-            u + 0.5 * u2 + t1 * u + s1,
-            -u2 - u3 - t2 * u2 - 2.0 * s2,
-            2.0 * u3 + 3.0 * u4 + t3 * u3 + 6.0 * s3,
-            -6.0 * u4 - 12.0 * u4 * u - t4 * u4 - 24.0 * s4,
+            log_of(w) - 0.5 * u - t0 * u2 - s0,
+            u + 0.5 * u2 + t1 * u3 + s1,
+            -u2 - u3 - t2 * u4 - 2.0 * s2,
+            2.0 * u3 + 3.0 * u4 + t3 * u5 + 6.0 * s3,
+            -6.0 * u4 - 12.0 * u5 - t4 * u6 - 24.0 * s4,
         };
         for (int order = 0; order < 5; ++order) store(out + order * stride + i, psi[order]);
     }
@@ -144,14 +144,14 @@ inline Ends step_up(const Ends& f, Doubles x) {
     return {{f.psi[0] + r, f.psi[1] - r2, f.psi[2] + 2.0 * r3, f.psi[3] - 6.0 * r2 * r2, f.psi[4] + 24.0 * r2 * r3}};
 }
 
-// Fills ties [first, end) from ties.c, x, N, X: value and derivatives by c, x, N, X.
-void exact_ap(const Ties& ties, size_t first, size_t end) {
-    polygammas(ties.a + first, end - first + 1, ties.stride, ties.psi + first);
+// Fills the ties of the span from ties.c, x, N, X: value and derivatives by c, x, N, X.
+void exact_ap(const Ties& ties, Span span) {
+    polygammas(ties.a + span.first, span.end - span.first + 1, ties.stride, ties.psi + span.first);
     const auto at = [&](size_t d) {
         const double* psi = ties.psi + d;
         return Ends{{load(psi), load(psi + ties.stride), load(psi + 2 * ties.stride), load(psi + 3 * ties.stride), load(psi + 4 * ties.stride)}};
     };
-    for (size_t d = first; d < end; d += 4) {
+    for (size_t d = span.first; d < span.end; d += 4) {
         const Doubles c = load(ties.c + d), p = load(ties.x + d), a = load(ties.a + d), P1 = load(ties.X + d) + 1.0;
         const Ends f = at(d), g = at(d + 1);
         const Mean Q = mean_slope(a, c, f, g), B = mean_slope(a + 1.0, c - 1.0, step_up(f, a), g);

@@ -1,6 +1,9 @@
 // Bindings of the soft histogram and the relaxed metrics. A histogram is an object: what counting leaves for the way back stays inside
 // it, so that Python hands over codes and levels once and gets numbers.
+#include <bit>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "checks.hpp"
 #include "module.hpp"
@@ -34,6 +37,19 @@ std::pair<int64_t, int64_t> level_range(const Levels& levels) {
         }
         return std::pair(int64_t(smallest), int64_t(largest));
     });
+}
+
+// Whether all codes lie in [-limit, limit]; NaN does not. Magnitudes are compared as integers, whose order is theirs with NaN behind all.
+template <class T>
+bool are_within(In<T, nb::ndim<2>> codes, T limit) {
+    using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    constexpr Bits MAGNITUDE = std::numeric_limits<Bits>::max();
+    const Bits highest = std::bit_cast<Bits>(limit);
+    const T* const values = codes.data();
+    const size_t n = codes.size();
+    Bits beyond = 0;
+    for (size_t i = 0; i < n; ++i) beyond |= (std::bit_cast<Bits>(values[i]) & MAGNITUDE) > highest;
+    return !beyond;
 }
 
 Form form_of(int form) {
@@ -162,10 +178,11 @@ public:
         require_shape("level_counts", level_counts, {counts.shape(0), 2});
     }
 
-    void read(size_t query, double* counts, int64_t* level_counts) const override {
+    Span read(size_t query, double* counts, int64_t* level_counts) const override {
         const size_t size = 2 * counts_.shape(1);
         std::copy_n(counts_.data() + query * size, size, counts);
         std::copy_n(level_counts_.data() + 2 * query, 2, level_counts);
+        return span_of(counts, counts_.shape(1), 2);
     }
 
 private:
@@ -195,6 +212,8 @@ void polygammas(In<double, nb::ndim<1>> x, Out<double, nb::ndim<2>> out) {
 void define_objectives(nb::module_& m) {
     define_histogram<float>(m, "SoftHistogram32");
     define_histogram<double>(m, "SoftHistogram64");
+    m.def("are_within", &are_within<float>, nb::arg("codes"), nb::arg("limit"));
+    m.def("are_within", &are_within<double>, nb::arg("codes"), nb::arg("limit"));
     m.def("level_range", &level_range, nb::arg("levels"));
     m.def("ap_of_counts", &ap_of_counts, nb::arg("counts"), nb::arg("level_counts"), nb::arg("form"), nb::arg("values").noconvert(),
           nb::arg("grads").noconvert());

@@ -92,15 +92,16 @@ Tie printed_gain(double c, double gain, double N) {
 
 class Row {  // the memory of one query's ties
 public:
-    explicit Row(size_t n) : memory_(zeroed<double>(15 * (n + 8))) {
-        const size_t stride = n + 8;
+    explicit Row(size_t n) {
+        const size_t stride = (n + 15) / 8 * 8;
+        memory_ = zeroed<double>(15 * stride);
         double* at = memory_.get();
         const auto next = [&](size_t rows = 1) { return std::exchange(at, at + rows * stride); };
         ties = {next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), n, stride};
     }
 
     Ties ties;
-    size_t first = 0, end = 0;  // ties with items, and one more on either side: a pair may stand between the two
+    Span span{0, 0};
 
     void set(size_t d, const Tie& tie) {
         ties.value[d] = tie.value, ties.by_c[d] = tie.by_c, ties.by_x[d] = tie.by_x, ties.by_N[d] = tie.by_N, ties.by_X[d] = tie.by_X;
@@ -110,19 +111,14 @@ private:
     Buffer<double> memory_;
 };
 
-void bound(Row& row) {
-    const double* c = row.ties.c;
-    size_t first = 0, end = row.ties.n;
-    while (first < end && !(c[first] > 0)) ++first;
-    while (end > first && !(c[end - 1] > 0)) --end;
-    row.end = end > first ? std::min(end + 1, row.ties.n) : 0;
-    row.first = end > first ? first - (first > 0) : 0;
-}
-
+// In four sums, since each addition waits for the one before it.
 double total(const Row& row) {
-    double sum = 0;
-    for (size_t d = row.first; d < row.end; ++d) sum += row.ties.value[d];
-    return sum;
+    double sums[4] = {};
+    size_t d = row.span.first;
+    for (; d + 4 <= row.span.end; d += 4)
+        for (size_t k = 0; k < 4; ++k) sums[k] += row.ties.value[d + k];
+    for (; d < row.span.end; ++d) sums[0] += row.ties.value[d];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // Gradient by each count: its own tie's, and through N and X that of every tie behind it; 0 where no pair is near.
@@ -131,7 +127,7 @@ void spread(const Row& row, size_t n_levels, const double* gains, double scale, 
     const Ties& ties = row.ties;
     std::fill_n(grads, ties.n * n_levels, T(0));
     double behind_N = 0, behind_X = 0;
-    for (size_t d = row.end; d-- > row.first;) {
+    for (size_t d = row.span.end; d-- > row.span.first;) {
         const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X;
         for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * by_x));
         behind_N += ties.by_N[d], behind_X += ties.by_X[d];
@@ -140,8 +136,8 @@ void spread(const Row& row, size_t n_levels, const double* gains, double scale, 
 
 void ap_ties(Row& row, Form form, const SoftKernels& run) {
     const Ties& ties = row.ties;
-    if (form == Form::exact) return run.exact_ap(ties, row.first, row.end);
-    for (size_t d = row.first; d < row.end; ++d) {
+    if (form == Form::exact) return run.exact_ap(ties, row.span);
+    for (size_t d = row.span.first; d < row.span.end; ++d) {
         const double c = ties.c[d], p = ties.x[d], N = ties.N[d], P = ties.X[d];
         row.set(d, form == Form::simplified ? simplified_tie(c, p, N, P) : printed_tie(c, p, N, P, form == Form::cvpr ? N : N + 1));
     }
@@ -149,7 +145,7 @@ void ap_ties(Row& row, Form form, const SoftKernels& run) {
 
 void gain_ties(Row& row, Form form, const Discounts& discounts) {
     const Ties& ties = row.ties;
-    for (size_t d = row.first; d < row.end; ++d) {
+    for (size_t d = row.span.first; d < row.span.end; ++d) {
         const double c = ties.c[d], gain = ties.x[d], N = ties.N[d];
         if (form == Form::exact) row.set(d, exact_gain(c, gain, N, discounts));
         else row.set(d, form == Form::simplified ? simplified_gain(c, gain, N) : printed_gain(c, gain, N));
@@ -180,9 +176,8 @@ bool for_rows(const SoftRows& rows, const Relaxed<T>& out, const double* gains, 
         const Buffer<int64_t> level_counts = uninitialized<int64_t>(out.n_levels);
         for (size_t first = w * ROWS_A_TIME; first < out.n_queries && !workers.stopped(w); first += step) {
             for (size_t q = first; q < std::min(first + ROWS_A_TIME, out.n_queries); ++q) {
-                rows.read(q, counts.get(), level_counts.get());
-                run.gather(counts.get(), out.n_levels, gains, row.ties);
-                bound(row);
+                row.span = rows.read(q, counts.get(), level_counts.get());
+                run.gather(counts.get(), out.n_levels, gains, row.span, row.ties);
                 const double divisor = of(row, level_counts.get());
                 out.values[q] = divisor > 0 ? T(total(row) / divisor) : std::numeric_limits<T>::quiet_NaN();
                 if (!out.grads) continue;

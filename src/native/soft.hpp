@@ -34,6 +34,12 @@ auto with_levels(const LevelMatrix& levels, Body body) {
     }
 }
 
+// The same as bytes, which is what tiles are counted from.
+struct ByteLevels {
+    const uint8_t* data;
+    bool are_signed;
+};
+
 // A tile of pairs of `rows` queries and `cols` items. With a second histogram (or slopes_b) each pair also counts for its item as the
 // query.
 struct Tile {
@@ -43,7 +49,7 @@ struct Tile {
     const float* b;       // codes of the columns, the same way, zeroed up to PANEL rows
     const float* panels;  // codes of the columns again: [column / 16][bit][16]
     size_t width;         // floats a code, a multiple of 16, zeroed behind the bits
-    LevelMatrix levels;
+    ByteLevels levels;
     size_t first_ab;      // level of column j for row i at [first_ab + i * ld + j]
     size_t first_ba;      // level of row i for column j at [first_ba + j * ld + i], in a square problem
     size_t ld;
@@ -55,38 +61,49 @@ struct Bins {
     float offset, scale;
 };
 
-// Rows of a table lie a cache line further apart than they are long: a power of two would put them all in the same few sets.
-inline size_t cells_a_row(const Bins& shape) { return shape.n_bins * shape.n_levels + 8; }
+// Rows of a table lie a cache line further apart than they are long: a power of two would put them all in the same few sets. A row of
+// cells has a bin of zeros behind its last one, and whoever allocates the rows puts `lead_of_cells` zeros before the first of them, so
+// that every bin can be read together with the one below it.
+inline size_t cells_a_row(const Bins& shape) { return (shape.n_bins + 1) * shape.n_levels + 8; }
+inline size_t lead_of_cells(const Bins& shape) { return (shape.n_levels + 7) / 8 * 8; }
 inline size_t slopes_a_row(const Bins& shape) { return shape.n_bins * shape.n_levels + 16; }
+
+// Ties [first, end) of a query: outside them it has no items.
+struct Span {
+    size_t first, end;
+};
 
 // The ties of one query, nearest first: soft counts c, what counts in them x (the relevant part, or the gain), the sums N, X before
 // each, a = N + 1 (and once more behind the last); then what each tie adds and its derivatives. Arrays are `stride` doubles long,
-// eight more than there are ties; psi is five of them.
+// at least eight more than there are ties; psi is five of them.
 struct Ties {
     double *c, *x, *N, *X, *a, *psi, *value, *by_c, *by_x, *by_N, *by_X;
     size_t n, stride;
 };
 
 // Which cell of its histogram a pair was added to, bin * n_levels + level: of the row's [i * TILE + j] and, TILE * TILE further, of the
-// column's. This is all that the way back needs of a pair.
-using Cell = uint16_t;
+// column's. This is all that the way back needs of a pair: a byte, or two where a histogram has more than 256 cells.
+inline size_t bytes_a_cell(const Bins& shape) { return shape.n_bins * shape.n_levels <= 256 ? 1 : 2; }
 
 struct SoftKernels {
+    // Levels [first, first + n) as bytes. False if one is below 0.
+    bool (*narrow)(const LevelMatrix& levels, size_t first, size_t n, size_t last, uint8_t* to);
     // Adds the tile to the packed cells hist[row][bin][level] and leaves each pair's cells. False if a level is below 0.
-    bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells);
+    bool (*count)(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, void* cells);
     // One row of packed cells to its soft counts (n_bins + 1, n_levels) and the hard count of each level; counts may be touched up to
-    // three further.
-    void (*unpack)(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts);
+    // three further. The span reaches one tie further than the bins that pairs were added to, for what they hand on.
+    Span (*unpack)(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts);
     // slopes[c] = by * (grads[c + n_levels] - grads[c]): the steps of a gradient from each bin to the next.
     void (*steps)(const float* grads, const Bins& shape, float by, float* slopes);
     // Adds the gradient of the tile to grad_a and grad_b (null for not needed), `width` floats a row, for a unit scale of the distance.
-    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
+    void (*pull)(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const void* cells, float* grad_a,
                  float* grad_b);
     // ψ, ψ', ψ'', ψ''' and ψ'''' at n ascending points x >= 1, in rows of `stride` doubles; both may be touched up to n + 3.
     void (*polygammas)(const double* x, size_t n, size_t stride, double* out);
-    // Fills c, x, N, X and a from soft counts, which may be read up to three ties further; x is the sum of a tie's counts times their gains.
-    void (*gather)(const double* counts, size_t n_levels, const double* gains, const Ties& ties);
-    void (*exact_ap)(const Ties& ties, size_t first, size_t end);  // in the closed form of docs/math.md
+    // Fills c, x, N, X and a of the span from soft counts, which may be read up to three ties further; x is the sum of a tie's counts
+    // times their gains.
+    void (*gather)(const double* counts, size_t n_levels, const double* gains, Span span, const Ties& ties);
+    void (*exact_ap)(const Ties& ties, Span span);  // in the closed form of docs/math.md
 };
 
 const SoftKernels& portable_soft_kernels();

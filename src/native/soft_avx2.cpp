@@ -4,7 +4,7 @@
 
 namespace rankbits {
 
-static constexpr SoftKernels TABLE{count_tile, unpack, steps, pull_tile, polygammas, gather, exact_ap};
+static constexpr SoftKernels TABLE{narrow, count_tile, unpack, steps, pull_tile, polygammas, gather, exact_ap};
 
 const SoftKernels* avx2_soft_kernels() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &TABLE : nullptr; }
 

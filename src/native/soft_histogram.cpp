@@ -32,13 +32,41 @@ struct Padded {
     size_t rows_of(size_t tile) const { return std::min(TILE, n - tile * TILE); }
 };
 
+// Levels as bytes: the caller's own, or a copy of wider ones. Rows are narrowed from end to end, since a tile's own part of each is too
+// short to be read at the speed of memory.
+class Narrowed {
+public:
+    Narrowed(const Pairs<float>& pairs, Workers& workers) {
+        const LevelType type = pairs.levels.type;
+        bytes = {static_cast<const uint8_t*>(pairs.levels.data), type == LevelType::i8};
+        if (type == LevelType::u8 || type == LevelType::i8) return;
+        const size_t n = pairs.n_queries * pairs.n_items;
+        copy_ = uninitialized<uint8_t>(n);
+        bytes = {copy_.get(), false};
+        std::atomic<bool> is_negative{false};
+        workers.run([&](size_t w) {
+            const size_t first = w * n / workers.size(), end = (w + 1) * n / workers.size();
+            if (!soft_kernels().narrow(pairs.levels, first, end - first, pairs.n_levels - 1, copy_.get() + first)) is_negative = true;
+        });
+        are_whole = !is_negative;
+    }
+
+    ByteLevels bytes;
+    bool are_whole = true;  // none of those that were narrowed is below 0
+
+private:
+    Buffer<uint8_t> copy_;
+};
+
 class Tiles {
 public:
-    Tiles(const Pairs<float>& pairs, bool with_panels)
+    // Without levels, tiles can be pulled but not counted.
+    Tiles(const Pairs<float>& pairs, const ByteLevels* levels)
         : pairs_(pairs),
-          queries_(pairs.queries, pairs.n_queries, pairs.n_bits, with_panels && pairs.is_square),
+          levels_(levels ? *levels : ByteLevels{nullptr, false}),
+          queries_(pairs.queries, pairs.n_queries, pairs.n_bits, levels && pairs.is_square),
           items_(pairs.is_square ? Padded(pairs.queries, 0, pairs.n_bits, false)
-                                 : Padded(pairs.items, pairs.n_items, pairs.n_bits, with_panels)) {}
+                                 : Padded(pairs.items, pairs.n_items, pairs.n_bits, levels)) {}
 
     const Padded& queries() const { return queries_; }
     const Padded& items() const { return pairs_.is_square ? queries_ : items_; }
@@ -49,11 +77,11 @@ public:
     }
 
     // A tile of a square problem has the cells of its rows and those of its columns.
-    size_t cells_a_tile() const { return (pairs_.is_square ? 2 : 1) * TILE * TILE; }
+    size_t cell_bytes_a_tile() const { return (pairs_.is_square ? 2 : 1) * TILE * TILE * bytes_a_cell(bins()); }
 
-    size_t n_cells() const {
+    size_t cell_bytes() const {
         const size_t n = queries_.n_tiles;
-        return (pairs_.is_square ? n * (n + 1) / 2 : n * items_.n_tiles) * cells_a_tile();
+        return (pairs_.is_square ? n * (n + 1) / 2 : n * items_.n_tiles) * cell_bytes_a_tile();
     }
 
     // Runs body(tile, first query, first item, where its cells begin) for a worker's share: every n-th row of tiles.
@@ -63,7 +91,7 @@ public:
         for (size_t I = worker; I < queries_.n_tiles; I += workers.size()) {
             if (workers.stopped(worker)) return;
             for (size_t J = pairs_.is_square ? I : 0; J < items().n_tiles; ++J)
-                body(tile(I, J, own), I * TILE, J * TILE, position(I, J) * cells_a_tile());
+                body(tile(I, J, own), I * TILE, J * TILE, position(I, J) * cell_bytes_a_tile());
         }
     }
 
@@ -83,22 +111,23 @@ private:
             has_own |= own[r] >= 0;
         }
         return {rows, cols, pairs_.is_square && I == J, queries_.rows.get() + i * width, items().rows.get() + j * width,
-                items().panels ? items().panels.get() + j * width : nullptr, width, pairs_.levels, i * ld + j, j * ld + i, ld,
+                items().panels ? items().panels.get() + j * width : nullptr, width, levels_, i * ld + j, j * ld + i, ld,
                 has_own ? own : nullptr};
     }
 
     const Pairs<float>& pairs_;
+    const ByteLevels levels_;
     Padded queries_, items_;
 };
 
 // Sums the workers' gradients, worker by worker, and scales them.
 void collect(const std::vector<Buffer<float>>& parts, const Padded& codes, size_t n_bits, float scale, float* out) {
     for (size_t i = 0; i < codes.n; ++i) {
-        for (size_t k = 0; k < n_bits; ++k) {
-            float sum = 0;
-            for (const Buffer<float>& part : parts) sum += part[i * codes.width + k];
-            out[i * n_bits + k] = scale * sum;
-        }
+        float* const row = out + i * n_bits;
+        std::fill_n(row, n_bits, 0.0f);
+        for (const Buffer<float>& part : parts)
+            for (size_t k = 0; k < n_bits; ++k) row[k] += part[i * codes.width + k];
+        for (size_t k = 0; k < n_bits; ++k) row[k] *= scale;
     }
 }
 
@@ -116,27 +145,28 @@ bool SoftHistogram<T>::is_tiled() const {
 
 template <>
 bool SoftHistogram<float>::count_tiles(Workers& workers) {
-    const Tiles tiles(pairs_, true);
+    const Narrowed levels(pairs_, workers);
+    const Tiles tiles(pairs_, &levels.bytes);
     const Bins shape = tiles.bins();
-    const size_t stride = cells_a_row(shape);
+    const size_t stride = cells_a_row(shape), lead = lead_of_cells(shape), n_packed = lead + pairs_.n_queries * stride;
     const SoftKernels& run = soft_kernels();
-    if (keeps_cells_) cells_ = uninitialized<Cell>(tiles.n_cells());
+    if (keeps_cells_) cells_ = uninitialized<uint8_t>(tiles.cell_bytes());
     std::vector<Buffer<uint64_t>> packed(workers.size());
-    std::atomic<bool> is_negative{false};
+    std::atomic<bool> is_negative{!levels.are_whole};
     const bool finished = workers.run([&](size_t w) {
-        packed[w] = zeroed<uint64_t>(pairs_.n_queries * stride);
-        const Buffer<Cell> forgotten = uninitialized<Cell>(keeps_cells_ ? 0 : tiles.cells_a_tile());
-        uint64_t* hist = packed[w].get();
+        packed[w] = zeroed<uint64_t>(n_packed);
+        const Buffer<uint8_t> forgotten = uninitialized<uint8_t>(keeps_cells_ ? 0 : tiles.cell_bytes_a_tile());
+        uint64_t* hist = packed[w].get() + lead;
         bool are_whole = true;
         tiles.run(workers, w, [&](const Tile& tile, size_t i, size_t j, size_t first_cell) {
-            Cell* cells = keeps_cells_ ? cells_.get() + first_cell : forgotten.get();
+            uint8_t* cells = keeps_cells_ ? cells_.get() + first_cell : forgotten.get();
             are_whole &= run.count(tile, shape, hist + i * stride, pairs_.is_square ? hist + j * stride : nullptr, cells);
         });
         if (!are_whole) is_negative = true;
     });
     if (!finished) return false;
     for (size_t w = 1; w < packed.size(); ++w)
-        for (size_t c = 0; c < pairs_.n_queries * stride; ++c) packed[0][c] += packed[w][c];
+        for (size_t c = 0; c < n_packed; ++c) packed[0][c] += packed[w][c];
     packed_ = std::move(packed[0]);
     has_negative_level_ = is_negative;
     return true;
@@ -145,7 +175,7 @@ bool SoftHistogram<float>::count_tiles(Workers& workers) {
 template <>
 bool SoftHistogram<float>::pull_tiles(const float* grad_counts, const float* weights, float* grad_queries, float* grad_items,
                                       Workers& workers) const {
-    const Tiles tiles(pairs_, false);
+    const Tiles tiles(pairs_, nullptr);
     const Bins shape = tiles.bins();
     const size_t stride = slopes_a_row(shape), width = tiles.queries().width;
     const SoftKernels& run = soft_kernels();
@@ -179,16 +209,26 @@ bool SoftHistogram<T>::count(Workers& workers) {
     return count_pairs(pairs_, counts_.get(), level_counts_.get(), has_negative_level_, workers);
 }
 
+Span span_of(const double* counts, size_t n_ties, size_t n_levels) {
+    const auto is_item = [](double count) { return count > 0; };
+    const auto has_items = [&](size_t tie) { return std::any_of(counts + tie * n_levels, counts + (tie + 1) * n_levels, is_item); };
+    size_t first = 0, end = n_ties;
+    while (first < end && !has_items(first)) ++first;
+    while (end > first && !has_items(end - 1)) --end;
+    if (first == end) return {0, 0};
+    return {first - (first > 0), std::min(end + 1, n_ties)};
+}
+
 template <class T>
-void SoftHistogram<T>::read(size_t query, double* counts, int64_t* level_counts) const {
+Span SoftHistogram<T>::read(size_t query, double* counts, int64_t* level_counts) const {
     if (packed_) {
         const Bins shape{pairs_.n_levels, pairs_.n_bins, 0, 0};
-        soft_kernels().unpack(packed_.get() + query * cells_a_row(shape), shape, counts, level_counts);
-        return;
+        return soft_kernels().unpack(packed_.get() + lead_of_cells(shape) + query * cells_a_row(shape), shape, counts, level_counts);
     }
     const size_t size = pairs_.counts_a_row();
     for (size_t c = 0; c < size; ++c) counts[c] = double(counts_[query * size + c]);
     std::copy_n(level_counts_.get() + query * pairs_.n_levels, pairs_.n_levels, level_counts);
+    return span_of(counts, pairs_.n_bins + 1, pairs_.n_levels);
 }
 
 template <class T>

@@ -12,9 +12,12 @@ namespace rankbits {
 class SoftRows {
 public:
     virtual ~SoftRows() = default;
-    // counts (n_bins + 1, n_levels) and the hard count of each level.
-    virtual void read(size_t query, double* counts, int64_t* level_counts) const = 0;
+    // counts (n_bins + 1, n_levels) and the hard count of each level; the ties among them that matter.
+    virtual Span read(size_t query, double* counts, int64_t* level_counts) const = 0;
 };
+
+// Ties with items, and one more on either side: a pair may stand between the two.
+Span span_of(const double* counts, size_t n_ties, size_t n_levels);
 
 template <class T>
 class SoftHistogram : public SoftRows {
@@ -27,7 +30,7 @@ public:
 
     bool count(Workers& workers);  // once, before anything else; false if stopped
 
-    void read(size_t query, double* counts, int64_t* level_counts) const override;
+    Span read(size_t query, double* counts, int64_t* level_counts) const override;
 
     // Gradients of the codes from a gradient of the counts, each query's times its weight; weights are null for 1. grad_items is null
     // where it is not needed, and not read in a square problem. False if stopped.
@@ -42,7 +45,7 @@ private:
     bool keeps_cells_;
     bool has_negative_level_ = false;
     Buffer<uint64_t> packed_;     // of tiles
-    Buffer<Cell> cells_;
+    Buffer<uint8_t> cells_;
     Buffer<T> counts_;            // of pairs one by one
     Buffer<int64_t> level_counts_;
 };

@@ -3,7 +3,7 @@
 
 namespace rankbits {
 
-static constexpr SoftKernels TABLE{count_tile, unpack, steps, pull_tile, polygammas, gather, exact_ap};
+static constexpr SoftKernels TABLE{narrow, count_tile, unpack, steps, pull_tile, polygammas, gather, exact_ap};
 
 const SoftKernels& portable_soft_kernels() { return TABLE; }
 

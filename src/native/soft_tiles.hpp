@@ -28,9 +28,15 @@ inline void store(uint32_t* p, Ints x) { *reinterpret_cast<Ints*>(p) = x; }
 #ifdef __AVX2__
 inline Ints widen(const uint8_t* bytes) { return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))); }
 
-inline void narrow(Ints x, uint16_t* words) {
-    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)x, (__m256i)x), 0x08);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(words), _mm256_castsi256_si128(packed));
+inline __m128i words_of(Ints x) {
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)x, (__m256i)x), 0x08));
+}
+
+inline void store_cells(Ints x, uint16_t* cells) { _mm_storeu_si128(reinterpret_cast<__m128i*>(cells), words_of(x)); }
+
+inline void store_cells(Ints x, uint8_t* cells) {
+    const __m128i words = words_of(x);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(cells), _mm_packus_epi16(words, words));
 }
 #else
 inline Ints widen(const uint8_t* bytes) {
@@ -39,8 +45,9 @@ inline Ints widen(const uint8_t* bytes) {
     return x;
 }
 
-inline void narrow(Ints x, uint16_t* words) {
-    for (int k = 0; k < 8; ++k) words[k] = uint16_t(x[k]);
+template <class Cell>
+inline void store_cells(Ints x, Cell* cells) {
+    for (int k = 0; k < 8; ++k) cells[k] = Cell(x[k]);
 }
 #endif
 
@@ -77,12 +84,12 @@ inline Columns columns_of(const Tile& tile, size_t i) {
     return {{0, size_t(own) + 1}, {size_t(own), tile.cols}};
 }
 
-// Levels of `cols` pairs as bytes, those that do not exist as the last one; the sign of the result is that of the smallest.
+// n levels as bytes, those above the last one or below 0 as the last; the sign of the result is that of the smallest.
 template <class Level>
-inline __attribute__((always_inline)) Level narrow_row(const Level* from, size_t cols, std::make_unsigned_t<Level> last, uint8_t* to) {
+inline Level narrow_levels(const Level* from, size_t n, std::make_unsigned_t<Level> last, uint8_t* to) {
     using Unsigned = std::make_unsigned_t<Level>;
     Level any = 0;
-    for (size_t j = 0; j < cols; ++j) {
+    for (size_t j = 0; j < n; ++j) {
         any |= from[j];
         to[j] = uint8_t(Unsigned(from[j]) < last ? Unsigned(from[j]) : last);
     }
@@ -99,11 +106,11 @@ inline __m256i narrow_eight(__m256i low, __m256i high, __m256i last) {
 }
 
 // What torch users have: the compiler's own way with eight bytes a level takes three times as long.
-inline int64_t narrow_row(const int64_t* from, size_t cols, uint64_t last, uint8_t* to) {
+inline int64_t narrow_levels(const int64_t* from, size_t n, uint64_t last, uint8_t* to) {
     const __m256i highest = _mm256_set1_epi32(int(last));
     __m256i any = _mm256_setzero_si256();
     size_t j = 0;
-    for (; j + 16 <= cols; j += 16) {
+    for (; j + 16 <= n; j += 16) {
         __m256i four[4];
         for (size_t k = 0; k < 4; ++k) {
             four[k] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j + 4 * k));
@@ -115,25 +122,29 @@ inline int64_t narrow_row(const int64_t* from, size_t cols, uint64_t last, uint8
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), ordered);
     }
     const int64_t is_negative = _mm256_movemask_pd(_mm256_castsi256_pd(any)) ? INT64_MIN : 0;
-    return is_negative | narrow_row<int64_t>(from + j, cols - j, last, to + j);
+    return is_negative | narrow_levels<int64_t>(from + j, n - j, last, to + j);
 }
 #endif
 
-// Levels of a tile gathered from rows that may lie a page apart, those of the next tile, `ahead` levels further, asked for meanwhile;
-// false if one is below 0.
-inline bool gather_levels(const LevelMatrix& levels, size_t first, size_t ld, size_t ahead, size_t rows, size_t cols, size_t last,
-                          uint8_t* to) {
+bool narrow(const LevelMatrix& levels, size_t first, size_t n, size_t last, uint8_t* to) {
     return with_levels(levels, [=](auto* from) {
         using Level = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
         const auto highest = std::make_unsigned_t<Level>(last);  // below 256: there are at most 256 levels
-        Level any = 0;
-        const Level* row = from + first;
-        for (size_t i = 0; i < rows; ++i, row += ld) {
-            for (size_t j = 0; j < TILE; j += 64 / sizeof(Level)) __builtin_prefetch(row + ahead + j);
-            any |= cols == TILE ? narrow_row(row, TILE, highest, to + i * TILE) : narrow_row(row, cols, highest, to + i * TILE);
-        }
-        return !(any < 0);
+        return !(narrow_levels(from + first, n, highest, to) < 0);
     });
+}
+
+// Levels of a tile gathered from rows that may lie a page apart, those of the next tile, `ahead` bytes further, asked for meanwhile;
+// false if one is below 0.
+inline bool gather_levels(const ByteLevels& levels, size_t first, size_t ld, size_t ahead, size_t rows, size_t cols, size_t last,
+                          uint8_t* to) {
+    const uint8_t* row = levels.data + first;
+    uint8_t any = 0;
+    for (size_t i = 0; i < rows; ++i, row += ld, to += TILE) {
+        __builtin_prefetch(row + ahead);
+        any |= cols == TILE ? narrow_levels(row, TILE, uint8_t(last), to) : narrow_levels(row, cols, uint8_t(last), to);
+    }
+    return !(levels.are_signed && any >= 128);
 }
 
 // A 16 x 16 block of bytes: row i meets row i + 8 in turn, and four such rounds bring column j to row j.
@@ -176,7 +187,7 @@ struct Strip {
     alignas(64) uint32_t fraction[STRIP * TILE], at_row[STRIP * TILE], at_column[STRIP * TILE];
 };
 
-template <bool BOTH>
+template <bool BOTH, class Cell>
 inline void place(Strip& strip, const Bins& shape, const uint8_t* row_levels, const uint8_t* column_levels, Cell* cells) {
     const Floats zero{}, top = zero + float(shape.n_bins), unit = zero + float(1 << FRACTION_BITS);
     const Ints last = Ints{} + int32_t(shape.n_bins - 1), ramp = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -193,11 +204,11 @@ inline void place(Strip& strip, const Bins& shape, const uint8_t* row_levels, co
             const Ints at_row = k * n_levels + widen(row_levels + at);
             store(strip.fraction + at, __builtin_convertvector(t * unit, Ints));
             store(strip.at_row + at, at_row + int32_t(r) * stride);
-            narrow(at_row, cells + at);
+            store_cells(at_row, cells + at);
             if (!BOTH) continue;
             const Ints at_column = k * n_levels + widen(column_levels + at);
             store(strip.at_column + at, at_column + (ramp + int32_t(j)) * stride);
-            narrow(at_column, cells + TILE * TILE + at);
+            store_cells(at_column, cells + TILE * TILE + at);
         }
     }
 }
@@ -224,7 +235,7 @@ inline void add_skewed(const Strip& strip, size_t cols, uint64_t* rows, uint64_t
         for (size_t k = j + r; k < cols; ++k) add_pair<BOTH>(strip, r * TILE + k, rows, columns);
 }
 
-template <bool BOTH>
+template <bool BOTH, class Cell>
 bool count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
     const Levels<BOTH> levels(tile, shape.n_levels);
     Strip strip;
@@ -249,8 +260,11 @@ bool count_strips(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_
     return levels.are_whole;
 }
 
-bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, Cell* cells) {
-    return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, cells) : count_strips<false>(tile, shape, hist_a, hist_b, cells);
+bool count_tile(const Tile& tile, const Bins& shape, uint64_t* hist_a, uint64_t* hist_b, void* cells) {
+    const auto count = [&](auto* typed) {
+        return hist_b ? count_strips<true>(tile, shape, hist_a, hist_b, typed) : count_strips<false>(tile, shape, hist_a, hist_b, typed);
+    };
+    return bytes_a_cell(shape) == 1 ? count(static_cast<uint8_t*>(cells)) : count(static_cast<uint16_t*>(cells));
 }
 
 typedef double Reals __attribute__((vector_size(32), aligned(8), may_alias));
@@ -262,34 +276,42 @@ inline Reals real(Longs64 n) {
     return (Reals)bits - 4503599627370496.0;
 }
 
-// The hard count of each level: the fractions of fewer than MAX_ITEMS pairs never reach the bits of the counts, so that cells add up.
-inline void add_levels(const uint64_t* hist, size_t n, size_t n_levels, int64_t* level_counts) {
+// The hard count of each level in cells [first, end): the fractions of fewer than MAX_ITEMS pairs never reach the bits of the counts, so
+// that cells add up.
+inline void add_levels(const uint64_t* hist, size_t first, size_t end, size_t n_levels, int64_t* level_counts) {
     for (size_t v = 0; v < n_levels; ++v) level_counts[v] = 0;
-    size_t c = 0;
+    size_t c = first;
     if (n_levels <= 2) {
         Longs64 sums{};
-        for (; c + 4 <= n; c += 4) sums += *reinterpret_cast<const Longs64*>(hist + c);
+        for (; c + 4 <= end; c += 4) sums += *reinterpret_cast<const Longs64*>(hist + c);
         for (size_t lane = 0; lane < 4; ++lane) level_counts[lane % n_levels] += int64_t(sums[lane]);
     }
-    for (size_t v = 0; c < n; ++c, v = v + 1 == n_levels ? 0 : v + 1) level_counts[v] += int64_t(hist[c]);
+    for (size_t v = 0; c < end; ++c, v = v + 1 == n_levels ? 0 : v + 1) level_counts[v] += int64_t(hist[c]);
     for (size_t v = 0; v < n_levels; ++v) level_counts[v] = int64_t(uint64_t(level_counts[v]) >> COUNT_SHIFT);
 }
 
+// Bins outside which all cells are zero, four cells at a time.
+inline Span busy_bins(const uint64_t* hist, const Bins& shape) {
+    const auto are_zero = [&](size_t c) { return !(hist[c] | hist[c + 1] | hist[c + 2] | hist[c + 3]); };
+    size_t first = 0, end = shape.n_bins * shape.n_levels;
+    while (first + 4 <= end && are_zero(first)) first += 4;
+    while (first + 4 <= end && are_zero(end - 4)) end -= 4;
+    return {first / shape.n_levels, (end + shape.n_levels - 1) / shape.n_levels};
+}
+
 // A bin keeps what its pairs did not hand on, and gets what those of the bin below did.
-void unpack(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts) {
-    const size_t n_levels = shape.n_levels, n = shape.n_bins * n_levels;
+Span unpack(const uint64_t* hist, const Bins& shape, double* counts, int64_t* level_counts) {
+    const size_t n_levels = shape.n_levels;
+    const Span bins = busy_bins(hist, shape);
     const Longs64 mask = Longs64{} + ((uint64_t{1} << COUNT_SHIFT) - 1);
     const double unit = 1.0 / (1 << FRACTION_BITS);
-    for (size_t c = 0; c < n; c += 4) {
-        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
-        *reinterpret_cast<Reals*>(counts + c) = real(cells >> COUNT_SHIFT) - real(cells & mask) * unit;
+    std::memset(counts, 0, (shape.n_bins + 1) * n_levels * sizeof(double));
+    for (size_t c = bins.first * n_levels; c < (bins.end + 1) * n_levels; c += 4) {
+        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c), below = *reinterpret_cast<const Longs64*>(hist + c - n_levels);
+        *reinterpret_cast<Reals*>(counts + c) = real(cells >> COUNT_SHIFT) - real(cells & mask) * unit + real(below & mask) * unit;
     }
-    for (size_t v = 0; v < n_levels; ++v) counts[n + v] = 0;
-    for (size_t c = 0; c < n; c += 4) {
-        const Longs64 cells = *reinterpret_cast<const Longs64*>(hist + c);
-        *reinterpret_cast<Reals*>(counts + n_levels + c) += real(cells & mask) * unit;
-    }
-    add_levels(hist, n, n_levels, level_counts);
+    add_levels(hist, bins.first * n_levels, bins.end * n_levels, n_levels, level_counts);
+    return {bins.first, bins.end + 1};
 }
 
 void steps(const float* grads, const Bins& shape, float by, float* slopes) {
@@ -298,7 +320,7 @@ void steps(const float* grads, const Bins& shape, float by, float* slopes) {
 }
 
 // out[i * TILE + j] = the gradient of the distance of pair (i, j), from its row's and its column's slopes.
-template <bool BOTH>
+template <bool BOTH, class Cell>
 inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* out) {
     const size_t stride = slopes_a_row(shape);
     for (size_t i = 0; i < tile.rows; ++i) {
@@ -314,13 +336,17 @@ inline void look_up(const Tile& tile, const Bins& shape, const float* slopes_a, 
         for (size_t j = i + 1; j < tile.cols; ++j) out[j * TILE + i] = out[i * TILE + j];
 }
 
-void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const Cell* cells, float* grad_a,
+void pull_tile(const Tile& tile, const Bins& shape, const float* slopes_a, const float* slopes_b, const void* cells, float* grad_a,
                float* grad_b) {
     alignas(64) float by_distance[TILE * TILE];
     const bool has_gaps = tile.is_diagonal || tile.own || tile.rows % STRIP || tile.cols % STRIP;
     if (has_gaps) std::memset(by_distance, 0, sizeof by_distance);
-    if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, cells, by_distance);
-    else look_up<false>(tile, shape, slopes_a, slopes_b, cells, by_distance);
+    const auto fill = [&](auto* typed) {
+        if (slopes_b) look_up<true>(tile, shape, slopes_a, slopes_b, typed, by_distance);
+        else look_up<false>(tile, shape, slopes_a, slopes_b, typed, by_distance);
+    };
+    if (bytes_a_cell(shape) == 1) fill(static_cast<const uint8_t*>(cells));
+    else fill(static_cast<const uint16_t*>(cells));
     for (size_t bit = 0; bit < tile.width; bit += PANEL) {
         for (size_t i = 0; i < tile.rows; i += STRIP)
             multiply_strip<true>(by_distance + i * TILE, TILE, 1, tile.b + bit, tile.width, tile.cols, grad_a + i * tile.width + bit, tile.width);

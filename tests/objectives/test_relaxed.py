@@ -288,6 +288,37 @@ def test_bad_input_is_named(arguments, message):
         objectives.relaxed_ap(**{**given_arguments, **arguments})
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("value", [1.001, -1.001, float("nan"), float("-inf")])
+@pytest.mark.parametrize("place", [0, 500, 1001])
+def test_one_code_outside_the_range_is_refused_wherever_it_is(dtype, value, place):
+    phi = torch.ones(77, 13, dtype=dtype)
+    phi.view(-1)[place % phi.numel()] = value
+    with pytest.raises(InputError, match=r"phi must lie in \[-1, 1\]"):
+        objectives.relaxed_ap(phi, torch.eye(77, dtype=torch.long))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("pair", [(0, 1), (70, 3), (3, 70), (76, 76)])
+def test_one_negative_level_is_refused_wherever_it_is(dtype, pair):
+    levels = torch.ones(77, 77, dtype=dtype)
+    levels[pair] = torch.iinfo(dtype).min
+    with pytest.raises(InputError, match="levels must not be negative"):
+        objectives.relaxed_ap(torch.zeros(77, 5), levels)
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
+def test_a_level_of_any_size_is_relevant(dtype):
+    phi, levels = batch(77, 12, dtype=torch.float32)
+    relevant = levels > 0
+    for level in (255, 256, 1 << 14, torch.iinfo(dtype).max // 2 + 1, torch.iinfo(dtype).max):
+        high = torch.where(relevant, level, 0).to(dtype)
+        assert torch.equal(
+            objectives.relaxed_ap(torch.tanh(phi), high),
+            objectives.relaxed_ap(torch.tanh(phi), relevant),
+        )
+
+
 def test_levels_too_high_for_their_gains_are_refused():
     with pytest.raises(InputError, match="levels must be at most 50"):
         objectives.relaxed_ndcg(torch.zeros(2, 2), torch.full((2, 2), 60))

@@ -52,6 +52,21 @@ def test_counts_and_gradient_equal_the_dense_reference_at_any_width(delta, dtype
     assert (gradient - wanted_gradient).norm() < tolerance * wanted_gradient.norm()
 
 
+@pytest.mark.parametrize("n_bins", [64, 65])
+def test_the_gradient_is_right_up_to_256_cells_and_beyond(n_bins):
+    phi, levels = batch(60, 8, torch.float32)
+    phi[50:] = -phi[:10]
+    phi[50:] += 0.99 * (phi[50:].sign() - phi[50:])
+    phi[:10] += 0.98 * (phi[:10].sign() - phi[:10])  # pairs in the last bin, none at its edge
+    weights = torch.randn(60, n_bins + 1, 4, generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for module, precision in ((objectives, torch.float32), (dense, torch.float64)):
+        codes = phi.detach().clone().to(precision).requires_grad_()
+        (module.soft_ties(codes, levels, n_bins) * weights).sum().backward()
+        gradients.append(codes.grad.double())
+    assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[1].norm()
+
+
 def test_only_levels_that_occur_have_a_column_and_zero_always_has():
     phi, _ = batch(3, 4, torch.float32)
     levels = torch.tensor([[9, 10, 2], [10, 9, 2], [2, 2, 9]])

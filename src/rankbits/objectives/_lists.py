@@ -87,8 +87,7 @@ def _codes(name: str, codes: torch.Tensor) -> np.ndarray:
         raise InputError(f"{name} must not be empty, got {_describe(codes)}")
     dtype = torch.float64 if codes.dtype == torch.float64 else torch.float32
     values: np.ndarray = codes.detach().to("cpu", dtype).contiguous().numpy()
-    limit = 1 + _ROUNDING
-    if not (values.max() <= limit and values.min() >= -limit):  # NaN is neither
+    if not _native.are_within(values, 1 + _ROUNDING):
         raise InputError(f"{name} must lie in [-1, 1]; squash the logits, as in torch.tanh(logits)")
     return values
 
