@@ -18,6 +18,7 @@ from rankbits import _check
 from rankbits._native._kernels import (
     Lists,
     Mih,
+    RankedTies,
     SoftHistogram32,
     SoftHistogram64,
     ap_of_counts,
@@ -45,6 +46,7 @@ from rankbits.errors import InputError
 __all__ = [
     "Lists",
     "Mih",
+    "RankedTies",
     "SoftHistogram",
     "ap_of_counts",
     "best_scores",

@@ -1,0 +1,233 @@
+"""Rankings by real numbers as tie histograms.
+
+Any ranking is a sequence of ties, nearest first, and every metric is a function of how many items
+of each level each tie holds. Ties with nothing relevant matter by their size alone, so the relevant
+items of a query are the marks between which all others are counted: no sort of the database, and no
+table of its scores. Equation (ranked) of docs/math.md.
+
+Notation:
+    mark    a distance at which a query has a relevant item     T  ties of a ranking
+    V       levels of the affinity                              depth  the deepest rank that matters
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbits import _native
+from rankbits.affinity import Affinity
+from rankbits.errors import InputError
+from rankbits.histogram._count import require_shape
+from rankbits.histogram._distances import DistanceSource, ItemBlock
+from rankbits.histogram._own_items import own_items
+from rankbits.histogram._rankings import compress_ties, stack_ties
+from rankbits.histogram._relevant import RelevantPairs, count_relevant, relevant_pairs
+from rankbits.histogram._table import TieHistogram
+
+Progress = Callable[[int, int], None]
+
+_QUERIES = 256
+_RELEVANT = 1 << 20  # pairs held at once, at some 30 bytes each
+_CELLS = 1 << 20  # distances of a block, or numbers of its items
+_TABLE_CELLS = 1 << 18  # counts of the histograms that are handed on together
+
+
+class RankedQueries(NamedTuple):
+    """The tie histogram of some queries, in which a bucket is a tie instead of a distance.
+
+    Attributes
+    ----------
+    queries : slice
+        Consecutive queries, numbered from 0.
+    histogram : TieHistogram
+        Their ties, nearest first.
+    """
+
+    queries: slice
+    histogram: TieHistogram
+
+
+class _Marked(NamedTuple):
+    """The relevant items of a batch of queries, by query and distance."""
+
+    distances: np.ndarray
+    positions: np.ndarray  # in the levels of the affinity
+    starts: np.ndarray  # those of query q stand from starts[q] to starts[q + 1]
+
+
+def count_ranked(
+    source: DistanceSource,
+    affinity: Affinity,
+    exclude_self: bool | np.ndarray = False,
+    *,
+    depth: int | None = None,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[RankedQueries]:
+    """Count the ties of each query's ranking by a real-valued distance, in order.
+
+    Parameters
+    ----------
+    source : DistanceSource
+        What ranks the items: `CodeDistances` or `VectorDistances`.
+    affinity : Affinity
+        From `rankbits.affinity`, over these queries and items.
+    exclude_self : bool or ndarray of int, shape (queries,), default=False
+        As in `count_ties`.
+    depth : int or None, default=None
+        The deepest rank that matters: ties beyond it come as one. None counts all.
+    n_threads : int or None, default=None
+        Number of threads; None takes all that this process may use.
+    progress : callable or None, default=None
+        Called as progress(done, total) with numbers of query-item pairs.
+
+    Returns
+    -------
+    iterator of RankedQueries
+        Consecutive queries and their histogram. Neighboring ties whose items are all of the same
+        level come as one, since no order of them can be told from another.
+    """
+    n_queries, n_items = source.shape
+    require_shape(affinity, n_queries, n_items)
+    if n_items >= 1 << 32:
+        raise InputError(f"the database must have fewer than 2^32 items, got {n_items}")
+    own = own_items(exclude_self, n_queries, n_items)
+    threads = _native.threads(n_threads)
+    n_relevant = count_relevant(affinity)[:, 1:].sum(axis=1)
+    for queries in _batches(n_relevant):
+        own_here = None if own is None else own[queries]
+        batch = _Batch(source, affinity, queries, own_here, threads)
+        for done in batch.count():
+            if progress is not None:
+                share = (queries.stop - queries.start) * done
+                progress(queries.start * n_items + share, n_queries * n_items)
+        yield from batch.histograms(depth)
+
+
+def _batches(n_relevant: np.ndarray) -> Iterator[slice]:
+    """Runs of queries whose relevant pairs can be held at once, or one query each."""
+    start = 0
+    while start < len(n_relevant):
+        held = np.cumsum(n_relevant[start : start + _QUERIES])
+        size = max(1, int(np.searchsorted(held, _RELEVANT, side="right")))
+        yield slice(start, start + size)
+        start += size
+
+
+class _Batch:
+    """Queries that are counted together, in two passes: their marks, then all items."""
+
+    def __init__(
+        self,
+        source: DistanceSource,
+        affinity: Affinity,
+        queries: slice,
+        own: np.ndarray | None,
+        n_threads: int,
+    ) -> None:
+        self._source, self._affinity, self._queries = source, affinity, queries
+        self._n_queries = queries.stop - queries.start
+        self._own = np.full(self._n_queries, -1) if own is None else own
+        self._n_threads = n_threads
+
+    def count(self) -> Iterator[int]:
+        """Both passes; yields the number of items that the second has done."""
+        self._marked = self._find_marks()
+        marks, starts = _distinct(self._marked)
+        ties = _native.RankedTies(marks, starts)
+        for items in self._blocks():
+            block = self._source.open_block(items, self._n_threads)
+            self._add_block(ties, block)
+            queries, rows = self._own_pairs(items)
+            ties.add_pairs(queries, self._exact(block, queries, rows), -1)
+            yield items.stop
+        self._before, self._at = np.empty((2, len(marks)), np.uint32)
+        ties.read(self._before, self._at)
+        self._mark_starts = starts
+
+    def histograms(self, depth: int | None) -> Iterator[RankedQueries]:
+        """The histograms, some queries at a time."""
+        tables: list[np.ndarray] = []
+        for q in range(self._n_queries):
+            table = self._table(q, depth)
+            n_rows = max(len(other) for other in [*tables, table])
+            if tables and (len(tables) + 1) * n_rows * table.shape[1] > _TABLE_CELLS:
+                yield self._hand_on(q, tables)
+                tables = []
+            tables.append(table)
+        yield self._hand_on(self._n_queries, tables)
+
+    def _hand_on(self, stop: int, tables: list[np.ndarray]) -> RankedQueries:
+        last = self._queries.start + stop
+        histogram = stack_ties(tables, self._affinity.levels)
+        return RankedQueries(slice(last - len(tables), last), histogram)
+
+    def _blocks(self) -> Iterator[slice]:
+        n_items = self._source.shape[1]
+        step = max(1, _CELLS // max(self._n_queries, self._source.item_cells))
+        for start in range(0, n_items, step):
+            yield slice(start, min(start + step, n_items))
+
+    def _find_marks(self) -> _Marked:
+        parts = [(np.empty(0, np.int64), np.empty(0), np.empty(0, self._affinity.index_dtype))]
+        for items in self._blocks():
+            pairs = self._relevant(items)
+            if pairs.queries.size:
+                block = self._source.open_block(items, self._n_threads)
+                distances = self._exact(block, pairs.queries, pairs.items)
+                parts.append((pairs.queries, distances, pairs.positions))
+        queries, distances, positions = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
+        order = np.lexsort((distances, queries))
+        starts = np.searchsorted(queries[order], np.arange(self._n_queries + 1))
+        return _Marked(distances[order], positions[order], starts)
+
+    def _relevant(self, items: slice) -> RelevantPairs:
+        pairs = relevant_pairs(self._affinity, self._queries, items)
+        is_other = self._own[pairs.queries] != pairs.items + items.start
+        return RelevantPairs(*(column[is_other] for column in pairs))
+
+    def _own_pairs(self, items: slice) -> tuple[np.ndarray, np.ndarray]:
+        queries = np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
+        return queries, self._own[queries] - items.start
+
+    def _exact(self, block: ItemBlock, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if queries.size == 0:
+            return np.empty(0)
+        return block.exact(queries + self._queries.start, rows)
+
+    def _add_block(self, ties: "_native.RankedTies", block: ItemBlock) -> None:
+        """Count all items of a block; pairs that rough distances leave open, by exact ones."""
+        distances, slack = block.rough(self._queries)
+        is_open = np.empty(distances.shape, np.uint8)
+        if ties.add_block(distances, slack, is_open, self._n_threads):
+            queries, rows = np.nonzero(is_open)
+            ties.add_pairs(queries, self._exact(block, queries, rows))
+
+    def _table(self, q: int, depth: int | None) -> np.ndarray:
+        """Counts (T, V) of one query's ranking."""
+        relevant = slice(self._marked.starts[q], self._marked.starts[q + 1])
+        own_marks = slice(self._mark_starts[q], self._mark_starts[q + 1])
+        n_levels, distances = len(self._affinity.levels), self._marked.distances[relevant]
+        mark = np.cumsum(np.diff(distances, prepend=distances[:1]) > 0)
+        before, at = (column[own_marks].astype(np.int64) for column in (self._before, self._at))
+        counts = np.zeros((2 * len(at) + 1, n_levels), np.int64)
+        cells = (2 * mark + 1) * n_levels + self._marked.positions[relevant]
+        counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+        counts[1::2, 0] = at - counts[1::2].sum(axis=1)
+        counts[:-1:2, 0] = before
+        n_others = self._source.shape[1] - (self._own[q] >= 0)
+        counts[-1, 0] = n_others - counts.sum()
+        return compress_ties(counts, depth)
+
+
+def _distinct(marked: _Marked) -> tuple[np.ndarray, np.ndarray]:
+    """The marks of each query, each once, and where those of each query start."""
+    is_new = np.ones(len(marked.distances), bool)
+    is_new[1:] = marked.distances[1:] > marked.distances[:-1]
+    firsts = marked.starts[:-1]
+    is_new[firsts[firsts < len(is_new)]] = True
+    n_before = np.concatenate([[0], np.cumsum(is_new)])
+    return marked.distances[is_new], n_before[marked.starts]
