@@ -5,18 +5,19 @@
 #include <cmath>
 
 namespace rankbits {
+inline size_t RankedTies::cell_of(const Grid& grid, double distance) const {
+    const double cell = (distance - grid.first) * grid.cells_per_unit;
+    if (!(cell > 0.0)) return 0;
+    return cell >= static_cast<double>(grid.n_cells - 1) ? grid.n_cells - 1 : static_cast<size_t>(cell);
+}
 
-RankedTies::RankedTies(const double* marks, const int64_t* starts, size_t n_queries)
-    : marks_(marks, marks + starts[n_queries]),
-      starts_(starts, starts + n_queries + 1),
-      grids_(n_queries),
-      before_(marks_.size()),
-      at_(marks_.size()) {
+RankedTies::RankedTies(const double* marks, const int64_t* starts, size_t n_queries, RankCounts* counts)
+    : marks_(marks), counts_(counts), starts_(starts, starts + n_queries + 1), grids_(n_queries) {
     for (size_t q = 0; q < n_queries; ++q) {
         const size_t n = starts_[q + 1] - starts_[q];
         if (n == 0) continue;
         Grid& grid = grids_[q];
-        const double* own = marks_.data() + starts_[q];
+        const double* own = marks_ + starts_[q];
         grid = {own[0], own[n - 1], 0.0, std::bit_ceil(n), cells_.size()};
         const double scale = static_cast<double>(grid.n_cells) / (grid.last - grid.first);
         if (std::isfinite(scale)) grid.cells_per_unit = scale;  // else all marks share a cell
@@ -29,17 +30,42 @@ RankedTies::RankedTies(const double* marks, const int64_t* starts, size_t n_quer
     }
 }
 
-size_t RankedTies::cell_of(const Grid& grid, double distance) const {
-    const double cell = (distance - grid.first) * grid.cells_per_unit;
-    if (!(cell > 0.0)) return 0;
-    return cell >= static_cast<double>(grid.n_cells - 1) ? grid.n_cells - 1 : static_cast<size_t>(cell);
+// The first mark that is not nearer; two steps without a branch are enough for most, since most cells have one mark or none.
+inline size_t RankedTies::first_not_below(size_t q, double distance) const {
+    const Grid& grid = grids_[q];
+    const uint32_t* cell = cells_.data() + grid.start + cell_of(grid, distance);
+    const double* own = marks_ + starts_[q];
+    size_t mark = cell[0];
+    const size_t end = cell[1], last = starts_[q + 1] - starts_[q] - 1;
+    mark += (mark < end) & (own[std::min(mark, last)] < distance);
+    mark += (mark < end) & (own[std::min(mark, last)] < distance);
+    if (mark < end && own[mark] < distance) mark = static_cast<size_t>(std::lower_bound(own + mark, own + end, distance) - own);
+    return mark;
 }
 
-size_t RankedTies::first_not_below(size_t q, double distance) const {
-    const Grid& grid = grids_[q];
-    const size_t cell = grid.start + cell_of(grid, distance);
-    const double* own = marks_.data() + starts_[q];
-    return static_cast<size_t>(std::lower_bound(own + cells_[cell], own + cells_[cell + 1], distance) - own);
+template <bool IsExact>
+size_t RankedTies::add_row(size_t q, const double* row, size_t n, double slack, uint8_t* is_open) {
+    const size_t n_own = starts_[q + 1] - starts_[q];
+    if (n_own == 0) return 0;
+    const double *own = marks_ + starts_[q], last = own[n_own - 1];
+    RankCounts* counts = counts_ + starts_[q];
+    size_t n_open = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const double low = row[i] - slack, high = row[i] + slack;
+        if (low > last) continue;
+        const size_t mark = first_not_below(q, low);
+        if (IsExact) {
+            const bool is_at = low == own[mark];
+            counts[mark].at += is_at;
+            counts[mark].before += !is_at;
+        } else if (high < own[mark]) {
+            ++counts[mark].before;
+        } else {  // also where the distance is not a number
+            is_open[i] = 1;
+            ++n_open;
+        }
+    }
+    return n_open;
 }
 
 bool RankedTies::add_block(const double* distances, size_t n, const double* slack, uint8_t* is_open, size_t* n_open, Workers& workers) {
@@ -47,26 +73,9 @@ bool RankedTies::add_block(const double* distances, size_t n, const double* slac
     const bool is_finished = workers.run([&](size_t w) {
         for (size_t q; (q = next++) < n_queries();) {  // each query owns its counts: threads split on q, no race
             if (workers.stopped(w)) return;
-            const size_t n_own = starts_[q + 1] - starts_[q];
-            const double *row = distances + q * n, *own = marks_.data() + starts_[q];
-            uint8_t* open = is_open + q * n;
-            std::fill_n(open, n, uint8_t{0});
-            if (n_own == 0) continue;
-            size_t n_here = 0;
-            for (size_t i = 0; i < n; ++i) {
-                const double low = row[i] - slack[q], high = row[i] + slack[q];
-                if (low > own[n_own - 1]) continue;  // beyond the last mark
-                const size_t mark = first_not_below(q, low);
-                if (high < own[mark]) {
-                    ++before_[starts_[q] + mark];
-                } else if (low == high) {
-                    ++at_[starts_[q] + mark];
-                } else {  // also where the distance is not a number
-                    open[i] = 1;
-                    ++n_here;
-                }
-            }
-            total += n_here;
+            const double* row = distances + q * n;
+            std::fill_n(is_open + q * n, n, uint8_t{0});
+            total += slack[q] == 0.0 ? add_row<true>(q, row, n, 0.0, nullptr) : add_row<false>(q, row, n, slack[q], is_open + q * n);
         }
     });
     *n_open = total;
@@ -79,7 +88,7 @@ void RankedTies::add_pairs(const int64_t* queries, const double* distances, size
         const size_t n_own = starts_[q + 1] - starts_[q];
         if (n_own == 0 || distances[i] > marks_[starts_[q] + n_own - 1]) continue;
         const size_t mark = starts_[q] + first_not_below(q, distances[i]);
-        (distances[i] < marks_[mark] ? before_ : at_)[mark] += static_cast<uint32_t>(step);
+        (distances[i] == marks_[mark] ? counts_[mark].at : counts_[mark].before) += static_cast<uint32_t>(step);
     }
 }
 

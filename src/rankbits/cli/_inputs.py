@@ -164,6 +164,36 @@ def load_run(
     )
 
 
+@dataclass(frozen=True)
+class RelevanceFiles:
+    """Files that say what is relevant to whom, for a database in one piece."""
+
+    query_labels: str | None
+    database_labels: Sequence[str] | None
+    judgements: str | None
+    query_ids: str | None
+    database_ids: Sequence[str] | None
+    graded: bool
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there are any."""
+        return bool(self.query_labels or self.database_labels or self.judgements)
+
+    def load(self, files: CodeFiles) -> tuple[Affinity, QrelsCounts | None]:
+        """The affinity of the rows of two files, and what became of judgements by id."""
+        relevance = _relevance(
+            files.database, self.query_labels, self.database_labels, self.judgements
+        )
+        ids = id_files_of(self.judgements, self.query_ids, self.database_ids, 1)
+        if isinstance(relevance, str):
+            judged = load_judged_pairs(relevance, ids, files)
+            return judged, judged.counts if isinstance(judged, QrelsJudgements) else None
+        labels = _labels_in_step(relevance[0], files.queries, files.n_queries)
+        item_labels = _labels_in_step(relevance[1][0], files.database[0], files.shard_sizes[0])
+        return _label_affinity(labels, item_labels, self.graded), None
+
+
 def _relevance(
     database: Sequence[str],
     query_labels: str | None,

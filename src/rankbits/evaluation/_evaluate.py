@@ -4,7 +4,7 @@ Averaging is where queries with nothing relevant matter, so the choice is explic
 them out and counts them, `zero` scores them 0, `error` refuses them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,22 @@ from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes, require_same_bits
 from rankbits.errors import InputError
 from rankbits.evaluation._by_distance import evaluate_by_distance
+from rankbits.evaluation._reference import refuse_reference, score_all
 from rankbits.evaluation._result import EMPTY, Evaluation, evaluation_of_histogram
 from rankbits.evaluation._shards import Progress
 from rankbits.histogram import CodeDistances, TieHistogram, count_ties
-from rankbits.metrics import parse_metrics
+from rankbits.metrics import NamedMetric, parse_metrics
 
 
 def evaluate(
     queries: BinaryCodes | None,
     database: BinaryCodes,
-    affinity: Affinity,
+    affinity: Affinity | None,
     metrics: Iterable[str] | str = ("AP",),
     empty: str = "skip",
     *,
     query_weights: Any = None,
+    reference: Any = None,
     exclude_self: bool | np.ndarray = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -41,13 +43,16 @@ def evaluate(
     ----------
     queries, database : BinaryCodes of one length
         `queries` may be None if `query_weights` are given; if it is not, it must fit them.
-    affinity : from `rankbits.affinity`, over these queries and items
+    affinity : from `rankbits.affinity`, over these queries and items; None if no metric reads it
     metrics : names such as "AP", "AP(min)@1000", "nDCG@100", "P@r2"
     empty : "skip", "zero" or "error"
         What a query with nothing relevant does to a mean: left out and counted, 0, or an error.
     query_weights : array of shape (queries, b), or None
         A real number for each bit, as `hasher.project_queries(X)` gives them. Scores are those of
         `HammingIndex.search_real`. Metrics within a Hamming radius are refused.
+    reference : array of int, shape (queries, at least k), or None
+        Ids of each query's first items in a reference ranking, best first, for `overlap@k`; -1
+        where there is none. `rankbits.evaluation.nearest_vectors` gives those of float vectors.
     exclude_self, n_threads, progress : as in `rankbits.count_ties`
 
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 1], [1, 1]])
@@ -59,11 +64,24 @@ def evaluate(
     {'AP': 0.5833333333333333}
     """
     _check.choice("empty", empty, EMPTY)
-    if query_weights is not None:
+    requests = parse_metrics(metrics, queries.n_bits if isinstance(queries, BinaryCodes) else None)
+    if query_weights is None:
+        codes = _required(queries)
+        require_same_bits(codes, database)
+    else:
+        source = _weighted(queries, database, query_weights)
+
+    def score(affinity: Affinity, requests: Sequence[NamedMetric]) -> Evaluation:
+        if query_weights is None:
+            hist = count_ties(
+                codes, database, affinity, exclude_self, n_threads=n_threads, progress=progress
+            )
+            values = _values_of_codes(codes, database, hist, requests, exclude_self, n_threads)
+            return evaluation_of_histogram(values, requests, hist, empty)
         return evaluate_by_distance(
-            _weighted(queries, database, query_weights),
+            source,
             affinity,
-            parse_metrics(metrics),
+            requests,
             empty,
             ranked_by="the inner product of real-valued queries and codes",
             n_bits=database.n_bits,
@@ -71,23 +89,8 @@ def evaluate(
             n_threads=n_threads,
             progress=progress,
         )
-    if queries is None:
-        raise InputError("queries must be BinaryCodes, got None; only query_weights= replaces them")
-    n_bits = queries.n_bits if isinstance(queries, BinaryCodes) else None
-    requests = parse_metrics(metrics, n_bits)
-    hist = count_ties(
-        queries, database, affinity, exclude_self, n_threads=n_threads, progress=progress
-    )
-    counters = {request.metric: request.metric.count_codes for request in requests}
-    code_counts = {
-        metric: count_codes(queries, database, exclude_self, n_threads=n_threads)
-        for metric, count_codes in counters.items()
-        if count_codes is not None
-    }
-    values = {
-        request.name: request.values(hist, code_counts.get(request.metric)) for request in requests
-    }
-    return evaluation_of_histogram(values, requests, hist, empty)
+
+    return score_all(requests, affinity, reference, len(database), score)
 
 
 def evaluate_histogram(
@@ -95,7 +98,7 @@ def evaluate_histogram(
 ) -> Evaluation:
     """Score a tie histogram that was merged from shards, or saved and loaded; see `evaluate`.
 
-    LGAP needs the codes themselves and is refused.
+    LGAP needs the codes themselves and overlap a reference ranking: both are refused.
 
     Parameters
     ----------
@@ -113,6 +116,7 @@ def evaluate_histogram(
     if hist.n_queries == 0:
         raise InputError("hist must have at least one query, it has none")
     requests = parse_metrics(metrics, hist.n_bits)
+    refuse_reference(requests)
     for request in requests:
         if request.needs_codes:
             raise InputError(
@@ -121,6 +125,32 @@ def evaluate_histogram(
             )
     values = {request.name: request.values(hist) for request in requests}
     return evaluation_of_histogram(values, requests, hist, empty)
+
+
+def _values_of_codes(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    hist: TieHistogram,
+    requests: Sequence[NamedMetric],
+    exclude_self: bool | np.ndarray,
+    n_threads: int | None,
+) -> dict[str, np.ndarray]:
+    """Values of each metric; what the histogram does not say is counted from the codes, once."""
+    counters = {request.metric: request.metric.count_codes for request in requests}
+    code_counts = {
+        metric: count_codes(queries, database, exclude_self, n_threads=n_threads)
+        for metric, count_codes in counters.items()
+        if count_codes is not None
+    }
+    return {
+        request.name: request.values(hist, code_counts.get(request.metric)) for request in requests
+    }
+
+
+def _required(queries: BinaryCodes | None) -> BinaryCodes:
+    if queries is None:
+        raise InputError("queries must be BinaryCodes, got None; only query_weights= replaces them")
+    return queries
 
 
 def _weighted(queries: BinaryCodes | None, database: BinaryCodes, weights: Any) -> CodeDistances:

@@ -13,15 +13,20 @@ from rankbits.histogram._largest import distinct_codes, largest_codes
 from rankbits.histogram._own_items import own_items
 from rankbits.histogram._ranked import RankedQueries, count_ranked
 from rankbits.histogram._rankings import compress_ties, stack_ties
+from rankbits.histogram._relevant import count_relevant
 from rankbits.histogram._table import TieHistogram
+from rankbits.histogram._vectors import VECTOR_METRICS, VectorDistances
 
 __all__ = [
+    "VECTOR_METRICS",
     "CodeDistances",
     "DistanceSource",
     "RankedQueries",
     "TieHistogram",
+    "VectorDistances",
     "compress_ties",
     "count_ranked",
+    "count_relevant",
     "count_ties",
     "distinct_codes",
     "largest_codes",

@@ -37,14 +37,16 @@ class DistanceSource(Protocol):
     ----------
     shape : (queries, items)
     item_cells : numbers that a block holds for each item, which bounds the size of blocks
+    what : what both sides are, for error messages
 
     """
 
     shape: tuple[int, int]
     item_cells: int
+    what: str
 
-    def open_block(self, items: slice, n_threads: int) -> ItemBlock:
-        """The items of a slice."""
+    def open_block(self, items: slice, n_threads: int | None) -> ItemBlock:
+        """The items of a slice, with so many threads to work on them; None takes all."""
         ...
 
 
@@ -71,10 +73,11 @@ class CodeDistances:
         self.database = database
         self.shape = (len(self.weights), len(database))
         self.item_cells = 1
+        self.what = "codes"
 
-    def open_block(self, items: slice, n_threads: int) -> "_CodeBlock":
+    def open_block(self, items: slice, n_threads: int | None) -> "_CodeBlock":
         """The codes of a slice of items."""
-        return _CodeBlock(self.weights, self.database.packed[items], n_threads)
+        return _CodeBlock(self.weights, self.database.packed[items], _native.threads(n_threads))
 
 
 class _CodeBlock:

@@ -11,6 +11,7 @@ Notation:
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from rankbits.histogram._table import TieHistogram
 Progress = Callable[[int, int], None]
 
 _QUERIES = 256
-_RELEVANT = 1 << 20  # pairs held at once, at some 30 bytes each
+_RELEVANT = 3 << 19  # pairs held at once, at some 25 bytes each
 _CELLS = 1 << 20  # distances of a block, or numbers of its items
 _TABLE_CELLS = 1 << 18  # counts of the histograms that are handed on together
 
@@ -46,14 +47,6 @@ class RankedQueries(NamedTuple):
 
     queries: slice
     histogram: TieHistogram
-
-
-class _Marked(NamedTuple):
-    """The relevant items of a batch of queries, by query and distance."""
-
-    distances: np.ndarray
-    positions: np.ndarray  # in the levels of the affinity
-    starts: np.ndarray  # those of query q stand from starts[q] to starts[q + 1]
 
 
 def count_ranked(
@@ -89,15 +82,16 @@ def count_ranked(
         level come as one, since no order of them can be told from another.
     """
     n_queries, n_items = source.shape
-    require_shape(affinity, n_queries, n_items)
+    require_shape(affinity, n_queries, n_items, source.what)
     if n_items >= 1 << 32:
         raise InputError(f"the database must have fewer than 2^32 items, got {n_items}")
     own = own_items(exclude_self, n_queries, n_items)
     threads = _native.threads(n_threads)
+    own = np.full(n_queries, -1) if own is None else own
     n_relevant = count_relevant(affinity)[:, 1:].sum(axis=1)
+    n_relevant -= affinity.pairs(np.arange(n_queries), own) > 0
     for queries in _batches(n_relevant):
-        own_here = None if own is None else own[queries]
-        batch = _Batch(source, affinity, queries, own_here, threads)
+        batch = _Batch(source, affinity, queries, own[queries], n_relevant[queries], threads)
         for done in batch.count():
             if progress is not None:
                 share = (queries.stop - queries.start) * done
@@ -123,28 +117,26 @@ class _Batch:
         source: DistanceSource,
         affinity: Affinity,
         queries: slice,
-        own: np.ndarray | None,
+        own: np.ndarray,
+        n_relevant: np.ndarray,
         n_threads: int,
     ) -> None:
         self._source, self._affinity, self._queries = source, affinity, queries
         self._n_queries = queries.stop - queries.start
-        self._own = np.full(self._n_queries, -1) if own is None else own
-        self._n_threads = n_threads
+        self._own, self._n_threads = own, n_threads
+        self._starts = np.concatenate([[0], np.cumsum(n_relevant)])
 
     def count(self) -> Iterator[int]:
         """Both passes; yields the number of items that the second has done."""
-        self._marked = self._find_marks()
-        marks, starts = _distinct(self._marked)
-        ties = _native.RankedTies(marks, starts)
+        self._find_marks()
+        self._counts = np.zeros((len(self._marks), 2), np.uint32)
+        ties = _native.RankedTies(self._marks, self._starts, self._counts)
         for items in self._blocks():
             block = self._source.open_block(items, self._n_threads)
             self._add_block(ties, block)
             queries, rows = self._own_pairs(items)
             ties.add_pairs(queries, self._exact(block, queries, rows), -1)
             yield items.stop
-        self._before, self._at = np.empty((2, len(marks)), np.uint32)
-        ties.read(self._before, self._at)
-        self._mark_starts = starts
 
     def histograms(self, depth: int | None) -> Iterator[RankedQueries]:
         """The histograms, some queries at a time."""
@@ -169,20 +161,28 @@ class _Batch:
         for start in range(0, n_items, step):
             yield slice(start, min(start + step, n_items))
 
-    def _find_marks(self) -> _Marked:
-        parts = [(np.empty(0, np.int64), np.empty(0), np.empty(0, self._affinity.index_dtype))]
+    def _find_marks(self) -> None:
+        """The distances of the relevant items of each query, ascending, and their levels."""
+        n_marks = self._starts[-1]
+        self._marks, self._positions = (
+            np.empty(n_marks),
+            np.empty(n_marks, self._affinity.index_dtype),
+        )
+        ends = self._starts[:-1].copy()
         for items in self._blocks():
             pairs = self._relevant(items)
             if pairs.queries.size:
                 block = self._source.open_block(items, self._n_threads)
-                distances = self._exact(block, pairs.queries, pairs.items)
-                parts.append((pairs.queries, distances, pairs.positions))
-        queries, distances, positions = (
-            np.concatenate(column) for column in zip(*parts, strict=True)
-        )
-        order = np.lexsort((distances, queries))
-        starts = np.searchsorted(queries[order], np.arange(self._n_queries + 1))
-        return _Marked(distances[order], positions[order], starts)
+                n_here = np.bincount(pairs.queries, minlength=self._n_queries)
+                first_here = np.cumsum(n_here) - n_here
+                places = np.arange(len(pairs.queries)) + (ends - first_here)[pairs.queries]
+                self._marks[places] = self._exact(block, pairs.queries, pairs.items)
+                self._positions[places] = pairs.positions
+                ends += n_here
+        for start, stop in pairwise(self._starts):
+            order = np.argsort(self._marks[start:stop])
+            self._marks[start:stop] = self._marks[start:stop][order]
+            self._positions[start:stop] = self._positions[start:stop][order]
 
     def _relevant(self, items: slice) -> RelevantPairs:
         pairs = relevant_pairs(self._affinity, self._queries, items)
@@ -208,26 +208,16 @@ class _Batch:
 
     def _table(self, q: int, depth: int | None) -> np.ndarray:
         """Counts (T, V) of one query's ranking."""
-        relevant = slice(self._marked.starts[q], self._marked.starts[q + 1])
-        own_marks = slice(self._mark_starts[q], self._mark_starts[q + 1])
-        n_levels, distances = len(self._affinity.levels), self._marked.distances[relevant]
-        mark = np.cumsum(np.diff(distances, prepend=distances[:1]) > 0)
-        before, at = (column[own_marks].astype(np.int64) for column in (self._before, self._at))
+        own = slice(self._starts[q], self._starts[q + 1])
+        marks, n_levels = self._marks[own], len(self._affinity.levels)
+        is_new = np.ones(len(marks), bool)
+        is_new[1:] = marks[1:] > marks[:-1]
+        before, at = self._counts[own][is_new].T
         counts = np.zeros((2 * len(at) + 1, n_levels), np.int64)
-        cells = (2 * mark + 1) * n_levels + self._marked.positions[relevant]
+        cells = (2 * np.cumsum(is_new) - 1) * n_levels + self._positions[own]
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
         counts[1::2, 0] = at - counts[1::2].sum(axis=1)
         counts[:-1:2, 0] = before
         n_others = self._source.shape[1] - (self._own[q] >= 0)
         counts[-1, 0] = n_others - counts.sum()
         return compress_ties(counts, depth)
-
-
-def _distinct(marked: _Marked) -> tuple[np.ndarray, np.ndarray]:
-    """The marks of each query, each once, and where those of each query start."""
-    is_new = np.ones(len(marked.distances), bool)
-    is_new[1:] = marked.distances[1:] > marked.distances[:-1]
-    firsts = marked.starts[:-1]
-    is_new[firsts[firsts < len(is_new)]] = True
-    n_before = np.concatenate([[0], np.cumsum(is_new)])
-    return marked.distances[is_new], n_before[marked.starts]

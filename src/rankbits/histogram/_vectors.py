@@ -1,0 +1,165 @@
+"""Distances between float vectors, block by block.
+
+A matrix product in double gives every distance up to a bound on its rounding, which depends on how
+the work was cut; where that leaves a pair's place open, a sum in a fixed order decides. So equal
+vectors always have equal distances, and items at exactly the same distance are ties.
+
+Notation:
+    q, x  vectors of a query and of an item     d  numbers in a vector     u  2^-52
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check, _native
+from rankbits.errors import InputError
+
+VECTOR_METRICS = ("cosine", "ip", "l2")
+_KERNEL_METRICS = ("l2", "ip", "cosine")  # in the order of the kernel's numbers
+_KERNEL_DTYPES = ("float16", "float32", "float64", "int8", "uint8")
+_SAFETY = 4.0  # of the bound on rounding: product, norms and the sum in a fixed order
+_UNIT = np.finfo(np.float64).eps
+_LONGEST, _SHORTEST = 1e200, 1e-200  # squares beyond which a norm overflows or vanishes
+_WHOLE_BITS = 53  # of a double: sums of whole numbers below 2^53 are exact in any order
+
+
+class VectorDistances:
+    """Distances of queries to the rows of a database; smaller is nearer.
+
+    Parameters
+    ----------
+    queries : array-like of shape (queries, d)
+        Finite real numbers.
+    database : array-like of shape (items, d)
+        Finite real numbers of any type; float16, float32, float64, int8 and uint8 are read in
+        place. It may be memory-mapped.
+    metric : {"cosine", "ip", "l2"}
+        Minus the cosine times a number of the query's own, which is 0 where a vector is zero;
+        minus the inner product; or the square of the Euclidean distance.
+    """
+
+    def __init__(self, queries: Any, database: Any, metric: str = "cosine") -> None:
+        self.metric = _check.choice("metric", metric, VECTOR_METRICS)
+        vectors = _vectors("queries", queries)
+        _check.finite("queries", vectors)
+        self.database = _vectors("database", database)
+        if vectors.shape[1] != self.database.shape[1]:
+            raise InputError(
+                f"queries must have as many numbers as items, got {vectors.shape[1]} and "
+                f"{self.database.shape[1]}; make both with the same model"
+            )
+        self.queries = vectors.astype(np.float64)
+        if metric == "cosine":
+            self.queries = _scaled(self.queries)
+        with np.errstate(over="ignore"):
+            self.squares = np.einsum("ij,ij->i", self.queries, self.queries)
+        if not (self.squares <= _LONGEST).all():
+            raise InputError("queries must have squares that add up to less than 1e200; scale them")
+        self.is_whole = metric != "cosine" and _are_whole(vectors, self.database)
+        self.shape = (len(vectors), len(self.database))
+        self.item_cells = vectors.shape[1]
+        self.what = "vectors"
+
+    def open_block(self, items: slice, n_threads: int | None) -> "_VectorBlock":
+        """The vectors of a slice of items."""
+        return _VectorBlock(self, items, _native.threads(n_threads))
+
+
+class _VectorBlock:
+    def __init__(self, source: VectorDistances, items: slice, n_threads: int) -> None:
+        self._source, self._first, self._n_threads = source, items.start, n_threads
+        rows = np.asarray(source.database[items])
+        is_known = rows.dtype.name in _KERNEL_DTYPES and rows.dtype.isnative
+        self._rows = np.ascontiguousarray(rows, None if is_known else np.float64)
+
+    def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        rows = self._rows.view(np.uint16) if self._rows.dtype == np.float16 else self._rows
+        metric = self._source.metric
+        distances = np.empty(len(queries))
+        bad_row = _native.score_vectors(
+            rows,
+            items,
+            queries,
+            self._source.queries,
+            _KERNEL_METRICS.index(metric),
+            distances,
+            self._n_threads,
+        )
+        if bad_row >= 0 or not np.isfinite(distances).all():
+            at = bad_row if bad_row >= 0 else items[~np.isfinite(distances)][0]
+            raise InputError(_not_finite(self._first + int(at)))
+        if metric == "l2":
+            return np.square(distances)
+        return distances - 1.0 if metric == "cosine" else distances
+
+    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+        wide = self._rows.astype(np.float64, copy=False)
+        squares = np.einsum("ij,ij->i", wide, wide)
+        if not (squares <= _LONGEST).all():
+            raise InputError(_not_finite(self._first + int(np.argmin(squares <= _LONGEST))))
+        own, own_squares = self._source.queries[queries], self._source.squares[queries]
+        norms = np.sqrt(own_squares)
+        rounding = _SAFETY * _UNIT * (wide.shape[1] + 8)
+        if self._source.metric == "cosine":
+            slack = rounding * np.maximum(norms, 0.5)  # also of a query that is zero
+            return _cosines(own, wide, squares), slack
+        longest = np.sqrt(squares.max())
+        if self._source.metric == "ip":
+            distances, size = (-own) @ wide.T, norms * longest
+        else:
+            distances = _squared_distances(own, wide, own_squares, squares)
+            size = (norms + longest) ** 2
+        if self._source.is_whole:
+            is_l2 = self._source.metric == "l2"  # the kernel takes a root and `exact` its square
+            return np.square(np.sqrt(distances)) if is_l2 else distances, np.zeros(len(own))
+        return distances, rounding * size
+
+
+def _cosines(queries: np.ndarray, rows: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Minus the cosines; NaN, which leaves a pair open, where a row is too short for its square."""
+    scale = np.where(squares > _SHORTEST, -1.0 / np.sqrt(np.maximum(squares, _SHORTEST)), np.nan)
+    cosines: np.ndarray = queries @ rows.T
+    cosines *= scale
+    return cosines
+
+
+def _squared_distances(
+    queries: np.ndarray, rows: np.ndarray, query_squares: np.ndarray, squares: np.ndarray
+) -> np.ndarray:
+    distances: np.ndarray = (-2.0 * queries) @ rows.T
+    distances += squares
+    distances += query_squares[:, None]
+    np.maximum(distances, 0.0, out=distances)
+    return distances
+
+
+def _vectors(name: str, values: Any) -> np.ndarray:
+    array = _check.array_2d(name, values, columns="d")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be real numbers, got {_check.describe(array)}")
+    return array
+
+
+def _scaled(rows: np.ndarray) -> np.ndarray:
+    """Rows times powers of two, so that their largest number is about 1: nothing is rounded.
+
+    Rows of length 1 would have rounded products, of which equal ones could differ; the products of
+    whole numbers, which quantized vectors have, stay exact.
+    """
+    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
+    return np.asarray(np.ldexp(rows, -exponents))
+
+
+def _are_whole(queries: np.ndarray, database: np.ndarray) -> bool:
+    """Whether all products and their sums are whole numbers that a double holds."""
+    wide = queries.astype(np.float64)
+    if database.dtype.kind not in "biu" or (np.floor(wide) != wide).any():
+        return False
+    item_bits, query_bits = 8 * database.dtype.itemsize, int(np.abs(wide).max()).bit_length()
+    sum_bits = 2 * (max(item_bits, query_bits) + 1) + int(wide.shape[1]).bit_length()
+    return sum_bits < _WHOLE_BITS
+
+
+def _not_finite(row: int) -> str:
+    return f"database must be finite and its squares below 1e200, row {row} is not"
