@@ -40,11 +40,11 @@ void define_ranked(nb::module_& m) {
              },
              nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(), nb::arg("n_threads") = 1)
         .def("add_pairs",
-             [](RankedTies& self, Integers queries, Numbers distances, int step) {
+             [](RankedTies& self, Integers queries, Numbers distances) {
                  require_shape("distances", distances, {queries.size()});
                  require_range("queries", queries.data(), queries.size(), 0, static_cast<int64_t>(self.n_queries()));
                  for (size_t i = 0; i < distances.size(); ++i) require(distances.data()[i] == distances.data()[i], "distances must be numbers");
-                 self.add_pairs(queries.data(), distances.data(), queries.size(), step);
+                 self.add_pairs(queries.data(), distances.data(), queries.size());
              },
-             nb::arg("queries"), nb::arg("distances"), nb::arg("step") = 1);
+             nb::arg("queries"), nb::arg("distances"));
 }

@@ -27,8 +27,8 @@ public:
     // how many pairs. A slack of 0 leaves none open. False if stopped.
     bool add_block(const double* distances, size_t n, const double* slack, uint8_t* is_open, size_t* n_open, Workers& workers);
 
-    // Adds single pairs with exact distances, or takes them away again where `step` is -1.
-    void add_pairs(const int64_t* queries, const double* distances, size_t n, int step);
+    // Adds single pairs with exact distances.
+    void add_pairs(const int64_t* queries, const double* distances, size_t n);
 
 private:
     // A query's marks lie in equal cells of distance, so that a place is found in a step or two.
@@ -37,8 +37,8 @@ private:
         size_t n_cells = 0, start = 0;  // in cells_
     };
 
-    size_t cell_of(const Grid& grid, double distance) const;
-    size_t first_not_below(size_t q, double distance) const;
+    size_t cell_of(const Grid& grid, double distance) const;  // in cells_
+    size_t first_not_below(size_t q, size_t cell, double distance) const;
     template <bool IsExact>
     size_t add_row(size_t q, const double* row, size_t n, double slack, uint8_t* is_open);
 

@@ -132,10 +132,7 @@ class _Batch:
         self._counts = np.zeros((len(self._marks), 2), np.uint32)
         ties = _native.RankedTies(self._marks, self._starts, self._counts)
         for items in self._blocks():
-            block = self._source.open_block(items, self._n_threads)
-            self._add_block(ties, block)
-            queries, rows = self._own_pairs(items)
-            ties.add_pairs(queries, self._exact(block, queries, rows), -1)
+            self._add_block(ties, items)
             yield items.stop
 
     def histograms(self, depth: int | None) -> Iterator[RankedQueries]:
@@ -189,18 +186,19 @@ class _Batch:
         is_other = self._own[pairs.queries] != pairs.items + items.start
         return RelevantPairs(*(column[is_other] for column in pairs))
 
-    def _own_pairs(self, items: slice) -> tuple[np.ndarray, np.ndarray]:
-        queries = np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
-        return queries, self._own[queries] - items.start
-
     def _exact(self, block: ItemBlock, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if queries.size == 0:
             return np.empty(0)
         return block.exact(queries + self._queries.start, rows)
 
-    def _add_block(self, ties: "_native.RankedTies", block: ItemBlock) -> None:
-        """Count all items of a block; pairs that rough distances leave open, by exact ones."""
+    def _add_block(self, ties: "_native.RankedTies", items: slice) -> None:
+        """Count the irrelevant items of a block; open pairs by their exact distances."""
+        block = self._source.open_block(items, self._n_threads)
         distances, slack = block.rough(self._queries)
+        relevant = relevant_pairs(self._affinity, self._queries, items)
+        distances[relevant.queries, relevant.items] = np.inf  # their places are known
+        owners = np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
+        distances[owners, self._own[owners] - items.start] = np.inf
         is_open = np.empty(distances.shape, np.uint8)
         if ties.add_block(distances, slack, is_open, self._n_threads):
             queries, rows = np.nonzero(is_open)
@@ -216,8 +214,7 @@ class _Batch:
         counts = np.zeros((2 * len(at) + 1, n_levels), np.int64)
         cells = (2 * np.cumsum(is_new) - 1) * n_levels + self._positions[own]
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        counts[1::2, 0] = at - counts[1::2].sum(axis=1)
-        counts[:-1:2, 0] = before
+        counts[1::2, 0], counts[:-1:2, 0] = at, before
         n_others = self._source.shape[1] - (self._own[q] >= 0)
         counts[-1, 0] = n_others - counts.sum()
         return compress_ties(counts, depth)
