@@ -39,8 +39,8 @@ def evaluate_by_distance(
     for queries, hist in ranked:
         for request in requests:
             values[request.name][queries] = request.values(hist)
-        n_items[queries] = hist.items.sum(axis=1)
-        n_relevant[queries] = hist.positives.sum(axis=1)
+        n_items[queries] = hist.counts.sum(axis=(1, 2))
+        n_relevant[queries] = n_items[queries] - hist.counts[:, :, 0].sum(axis=1)
     return Evaluation(
         apply_policy(values, n_relevant, empty),
         empty,

@@ -90,7 +90,7 @@ class _Lists:
         self.own = np.full(len(ids), -1) if own is None else own
 
     def table(self, q: int, affinity: Affinity, totals: np.ndarray, depth: int) -> np.ndarray:
-        """Counts (T, V) of a ranking in which what was not returned comes last.
+        """Counts (V, T) of a ranking in which what was not returned comes last.
 
         Relevant items that are missing stand behind every cutoff: where the database has too few
         others, items that do not exist fill the ranks between.
@@ -99,13 +99,13 @@ class _Lists:
         items, ties = self.ids[q][is_there], self.ties[q][is_there]
         n_ties, n_levels = self.ids.shape[1], len(affinity.levels)
         positions = affinity.block(np.array([q]), items)[0] if items.size else items
-        cells = ties * n_levels + positions
-        returned = np.bincount(cells, minlength=n_ties * n_levels).reshape(n_ties, n_levels)
-        missing = totals - returned.sum(axis=0)
+        cells = positions * np.int64(n_ties) + ties
+        returned = np.bincount(cells, minlength=n_levels * n_ties).reshape(n_levels, n_ties)
+        missing = totals - returned.sum(axis=1)
         gap, last = np.zeros((2, n_levels), np.int64)
         last[1:] = missing[1:]
         gap[0] = max(missing[0], depth - len(items)) if last.any() else missing[0]
-        return compress_ties(np.vstack([returned, gap, last]), depth)
+        return compress_ties(np.column_stack([returned, gap, last]), depth)
 
 
 def _score(

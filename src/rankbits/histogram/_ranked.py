@@ -140,8 +140,8 @@ class _Batch:
         tables: list[np.ndarray] = []
         for q in range(self._n_queries):
             table = self._table(q, depth)
-            n_rows = max(len(other) for other in [*tables, table])
-            if tables and (len(tables) + 1) * n_rows * table.shape[1] > _TABLE_CELLS:
+            largest = max(other.size for other in [*tables, table])
+            if tables and (len(tables) + 1) * largest > _TABLE_CELLS:
                 yield self._hand_on(q, tables)
                 tables = []
             tables.append(table)
@@ -205,16 +205,16 @@ class _Batch:
             ties.add_pairs(queries, self._exact(block, queries, rows))
 
     def _table(self, q: int, depth: int | None) -> np.ndarray:
-        """Counts (T, V) of one query's ranking."""
+        """Counts (V, T) of one query's ranking."""
         own = slice(self._starts[q], self._starts[q + 1])
         marks, n_levels = self._marks[own], len(self._affinity.levels)
         is_new = np.ones(len(marks), bool)
         is_new[1:] = marks[1:] > marks[:-1]
         before, at = self._counts[own][is_new].T
-        counts = np.zeros((2 * len(at) + 1, n_levels), np.int64)
-        cells = (2 * np.cumsum(is_new) - 1) * n_levels + self._positions[own]
-        counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        counts[1::2, 0], counts[:-1:2, 0] = at, before
+        n_ties = 2 * len(at) + 1
+        cells = self._positions[own] * np.int64(n_ties) + (2 * np.cumsum(is_new) - 1)
+        counts = np.bincount(cells, minlength=n_levels * n_ties).reshape(n_levels, n_ties)
+        counts[0, 1::2], counts[0, :-1:2] = at, before
         n_others = self._source.shape[1] - (self._own[q] >= 0)
-        counts[-1, 0] = n_others - counts.sum()
+        counts[0, -1] = n_others - counts.sum()
         return compress_ties(counts, depth)
