@@ -24,7 +24,7 @@ from rankbits.affinity import Affinity
 
 N_FEATURES = 384
 N_JUDGED = 50
-N_CLASSES = 10
+N_CLASSES = (100, 10)
 METRICS = ["AP", "nDCG@10"]
 
 
@@ -39,18 +39,20 @@ def draw(n_queries: int, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def affinities(n_queries: int, n_items: int) -> dict[str, Affinity]:
-    """Few judged items for each query, and classes of which each has a tenth of the items."""
+    """Few judged items for each query, and classes of a hundredth and a tenth of the items."""
     rng = np.random.default_rng(1)
     judged = [
         (query, item, 1)
         for query in range(n_queries)
         for item in rng.choice(n_items, N_JUDGED, replace=False)
     ]
-    labels = rng.integers(0, N_CLASSES, n_queries), rng.integers(0, N_CLASSES, n_items)
-    return {
-        f"{N_JUDGED} judged items a query": affinity.judgements(judged, n_queries, n_items),
-        f"{N_CLASSES} classes": affinity.classes(*labels),
+    cases: dict[str, Affinity] = {
+        f"{N_JUDGED} judged items a query": affinity.judgements(judged, n_queries, n_items)
     }
+    for n_classes in N_CLASSES:
+        labels = (rng.integers(0, n_classes, n) for n in (n_queries, n_items))
+        cases[f"{n_classes} classes"] = affinity.classes(*labels)
+    return cases
 
 
 def sort_with_numpy(queries: np.ndarray, database: np.ndarray) -> None:
@@ -60,18 +62,13 @@ def sort_with_numpy(queries: np.ndarray, database: np.ndarray) -> None:
         np.argsort(-scores, axis=1)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def extra_megabytes(call: Callable[[], object]) -> float:
-    """Peak of the resident set during a call, beyond what was resident before."""
+def measured(call: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of a call, and the peak of the resident set beyond what was resident before, in MB."""
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-    before = _status("VmRSS")
+    before, start = _status("VmRSS"), time.perf_counter()
     call()
-    return (_status("VmHWM") - before) / 1024
+    seconds = time.perf_counter() - start
+    return seconds, (_status("VmHWM") - before) / 1024
 
 
 def _status(name: str) -> int:
@@ -94,24 +91,20 @@ def main() -> None:
         calls[name] = lambda levels=levels: evaluate_vectors(
             queries, database, levels, METRICS, n_threads=1
         )
-    best = dict.fromkeys(calls, np.inf)
-    for _ in range(options.rounds):
+    runs = {name: [measured(call)] for name, call in calls.items()}
+    for _ in range(1, options.rounds):
         for name, call in calls.items():
-            best[name] = min(best[name], seconds(call))
+            runs[name].append(measured(call))
+    best = {name: min(seconds for seconds, _ in results) for name, results in runs.items()}
     numpy_seconds = best.pop("numpy product and argsort")
     print(f"{options.queries} queries, {options.items} items of {N_FEATURES} float32, one thread")
     print(f"numpy product and argsort: {numpy_seconds:.2f} s")
     rows = {}
     for name, own in best.items():
-        rows[name] = {
-            "seconds": own,
-            "against_numpy": numpy_seconds / own,
-            "extra_megabytes": extra_megabytes(calls[name]),
-        }
-        print(
-            f"rankbits, {name}: {own:.2f} s, {rows[name]['against_numpy']:.1f} times as fast, "
-            f"{rows[name]['extra_megabytes']:.0f} MB beyond the inputs"
-        )
+        extra = max(megabytes for _, megabytes in runs[name])
+        ratio = numpy_seconds / own
+        rows[name] = {"seconds": own, "against_numpy": ratio, "extra_megabytes": extra}
+        print(f"rankbits, {name}: {own:.2f} s, {ratio:.1f} times as fast, {extra:.0f} MB more")
     if options.json:
         options.json.write_text(
             json.dumps({"numpy_seconds": numpy_seconds, "rows": rows}, indent=2)

@@ -12,7 +12,7 @@ from sklearn.metrics import ndcg_score
 from oracles.scored import NAMES, require_means_over_orders, ties_by_score
 from rankbits import BinaryCodes, affinity, compare, evaluate, evaluate_vectors
 from rankbits.errors import InputError
-from rankbits.histogram import _ranked
+from rankbits.histogram import _ranked, _vectors
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int16", ">f4"]
 
@@ -62,13 +62,14 @@ def run():
     return queries, database, levels
 
 
-@pytest.mark.parametrize("n_cells", [37 * 400, 37 * 3, 1])
+@pytest.mark.parametrize("n_cells", [9 * 400, 9 * 3, 1])
 @pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
 def test_equal_vectors_are_ties_in_any_block_as_scikit_learn_averages_them(
     run, metric, n_cells, monkeypatch
 ):
     queries, database, levels = run
     monkeypatch.setattr(_ranked, "_CELLS", n_cells)
+    monkeypatch.setattr(_vectors, "_WIDE_CELLS", 37 * 150)
     names = ["nDCG(linear)", "nDCG(linear)@10", "AP"]
     result = evaluate_vectors(queries, database, affinity.levels(levels), names, metric)
     scores = scores_of(queries, database, metric)

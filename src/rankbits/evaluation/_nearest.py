@@ -8,7 +8,7 @@ from rankbits import _check
 from rankbits.evaluation._reference import NO_ITEM
 from rankbits.histogram import VectorDistances, own_items
 
-_CELLS = 1 << 20  # distances of a block, or numbers of its items
+_CELLS = 1 << 20  # distances of a block
 _QUERIES = 256
 
 
@@ -61,7 +61,7 @@ def _nearest(
     """One pass over the items; only those that may be among the k nearest get exact distances."""
     n_queries, n_items = queries.stop - queries.start, source.shape[1]
     best = _Best(n_queries, k)
-    step = max(1, _CELLS // max(n_queries, source.item_cells))
+    step = min(source.most_items, max(1, _CELLS // n_queries))
     for start in range(0, n_items, step):
         items = slice(start, min(start + step, n_items))
         block = source.open_block(items, n_threads)

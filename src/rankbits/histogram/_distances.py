@@ -13,6 +13,8 @@ from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 
+_BLOCK_BYTES = 1 << 19  # of the codes of a block
+
 
 class ItemBlock(Protocol):
     """Some items of a database, whose distances to all queries can be asked for."""
@@ -36,13 +38,13 @@ class DistanceSource(Protocol):
     Attributes
     ----------
     shape : (queries, items)
-    item_cells : numbers that a block holds for each item, which bounds the size of blocks
+    most_items : items that a block may have at most
     what : what both sides are, for error messages
 
     """
 
     shape: tuple[int, int]
-    item_cells: int
+    most_items: int
     what: str
 
     def open_block(self, items: slice, n_threads: int | None) -> ItemBlock:
@@ -72,7 +74,7 @@ class CodeDistances:
         self.weights = _real_weights(weights, database.n_bits)
         self.database = database
         self.shape = (len(self.weights), len(database))
-        self.item_cells = 1
+        self.most_items = max(1, _BLOCK_BYTES // database.packed.shape[1])
         self.what = "codes"
 
     def open_block(self, items: slice, n_threads: int | None) -> "_CodeBlock":
@@ -90,9 +92,13 @@ class _CodeBlock:
 
     def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
         weights, n_items = self._weights[queries], len(self._packed)
-        codes = np.tile(self._packed, (len(weights), 1))
-        distances = self._sums(weights, codes, np.full(len(weights), n_items))
-        return distances.reshape(len(weights), n_items), np.zeros(len(weights))
+        distances = np.empty((len(weights), n_items))
+        for start in range(0, len(weights), self._n_threads):  # each thread has a query of its own
+            some = weights[start : start + self._n_threads]
+            codes = np.tile(self._packed, (len(some), 1))
+            sums = self._sums(some, codes, np.full(len(some), n_items))
+            distances[start : start + len(some)] = sums.reshape(len(some), n_items)
+        return distances, np.zeros(len(weights))
 
     def _sums(self, weights: np.ndarray, codes: np.ndarray, n_codes: np.ndarray) -> np.ndarray:
         """Distances of the codes, of which the first n_codes[0] belong to the first weights."""

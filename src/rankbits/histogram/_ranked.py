@@ -30,7 +30,8 @@ Progress = Callable[[int, int], None]
 
 _QUERIES = 256
 _RELEVANT = 3 << 19  # pairs held at once, at some 25 bytes each
-_CELLS = 1 << 20  # distances of a block, or numbers of its items
+_CELLS = 1 << 20  # distances of a block
+_MARK_ITEMS = 1 << 12  # few enough to stay in cache while several queries look at them
 _TABLE_CELLS = 1 << 18  # counts of the histograms that are handed on together
 
 
@@ -131,7 +132,7 @@ class _Batch:
         self._find_marks()
         self._counts = np.zeros((len(self._marks), 2), np.uint32)
         ties = _native.RankedTies(self._marks, self._starts, self._counts)
-        for items in self._blocks():
+        for items in self._blocks(self._source.most_items):
             self._add_block(ties, items)
             yield items.stop
 
@@ -152,9 +153,9 @@ class _Batch:
         histogram = stack_ties(tables, self._affinity.levels)
         return RankedQueries(slice(last - len(tables), last), histogram)
 
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self, most_items: int) -> Iterator[slice]:
         n_items = self._source.shape[1]
-        step = max(1, _CELLS // max(self._n_queries, self._source.item_cells))
+        step = min(most_items, max(1, _CELLS // self._n_queries))
         for start in range(0, n_items, step):
             yield slice(start, min(start + step, n_items))
 
@@ -166,7 +167,7 @@ class _Batch:
             np.empty(n_marks, self._affinity.index_dtype),
         )
         ends = self._starts[:-1].copy()
-        for items in self._blocks():
+        for items in self._blocks(_MARK_ITEMS):
             pairs = self._relevant(items)
             if pairs.queries.size:
                 block = self._source.open_block(items, self._n_threads)

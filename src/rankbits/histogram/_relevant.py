@@ -30,8 +30,9 @@ def relevant_pairs(affinity: Affinity, queries: slice, items: slice) -> Relevant
     if isinstance(affinity, Judgements):
         return _judged_pairs(affinity, queries, items)
     positions = affinity.indices(queries, items)
-    rows, columns = np.nonzero(positions)
-    return RelevantPairs(rows, columns, positions[rows, columns])
+    flat = np.flatnonzero(positions != 0)  # of bools, which is several times as fast
+    rows, columns = np.divmod(flat, positions.shape[1])
+    return RelevantPairs(rows, columns, positions.ravel()[flat])
 
 
 def count_relevant(affinity: Affinity) -> np.ndarray:

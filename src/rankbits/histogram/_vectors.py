@@ -21,6 +21,8 @@ _KERNEL_DTYPES = ("float16", "float32", "float64", "int8", "uint8")
 _SAFETY = 4.0  # of the bound on rounding: product, norms and the sum in a fixed order
 _UNIT = np.finfo(np.float64).eps
 _LONGEST, _SHORTEST = 1e200, 1e-200  # squares beyond which a norm overflows or vanishes
+_BLOCK_ITEMS = 1 << 16
+_WIDE_CELLS = 1 << 18  # numbers that are converted at a time: 2 MB, which stay in cache
 _WHOLE_BITS = 53  # of a double: sums of whole numbers below 2^53 are exact in any order
 
 
@@ -58,7 +60,7 @@ class VectorDistances:
             raise InputError("queries must have squares that add up to less than 1e200; scale them")
         self.is_whole = metric != "cosine" and _are_whole(vectors, self.database)
         self.shape = (len(vectors), len(self.database))
-        self.item_cells = vectors.shape[1]
+        self.most_items = _BLOCK_ITEMS
         self.what = "vectors"
 
     def open_block(self, items: slice, n_threads: int | None) -> "_VectorBlock":
@@ -94,44 +96,53 @@ class _VectorBlock:
         return distances - 1.0 if metric == "cosine" else distances
 
     def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
-        wide = self._rows.astype(np.float64, copy=False)
-        squares = np.einsum("ij,ij->i", wide, wide)
+        products, squares = self._products(self._source.queries[queries])
         if not (squares <= _LONGEST).all():
             raise InputError(_not_finite(self._first + int(np.argmin(squares <= _LONGEST))))
-        own, own_squares = self._source.queries[queries], self._source.squares[queries]
-        norms = np.sqrt(own_squares)
-        rounding = _SAFETY * _UNIT * (wide.shape[1] + 8)
+        query_squares = self._source.squares[queries]
+        norms, longest = np.sqrt(query_squares), np.sqrt(squares.max())
+        rounding = _SAFETY * _UNIT * (self._rows.shape[1] + 8)
         if self._source.metric == "cosine":
             slack = rounding * np.maximum(norms, 0.5)  # also of a query that is zero
-            return _cosines(own, wide, squares), slack
-        longest = np.sqrt(squares.max())
+            return np.multiply(products, _minus_lengths(squares), out=products), slack
         if self._source.metric == "ip":
-            distances, size = (-own) @ wide.T, norms * longest
+            distances, slack = np.negative(products, out=products), rounding * norms * longest
         else:
-            distances = _squared_distances(own, wide, own_squares, squares)
-            size = (norms + longest) ** 2
+            distances = _squared_distances(products, query_squares, squares)
+            slack = rounding * (norms + longest) ** 2
         if self._source.is_whole:
             is_l2 = self._source.metric == "l2"  # the kernel takes a root and `exact` its square
-            return np.square(np.sqrt(distances)) if is_l2 else distances, np.zeros(len(own))
-        return distances, rounding * size
+            return np.square(np.sqrt(distances)) if is_l2 else distances, np.zeros(len(slack))
+        return distances, slack
+
+    def _products(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products (queries, items) and squares of the items, some rows at a time."""
+        n_items, width = self._rows.shape
+        products, squares = np.empty((len(queries), n_items)), np.empty(n_items)
+        step = max(1, _WIDE_CELLS // width)
+        for start in range(0, n_items, step):
+            part = slice(start, start + step)
+            wide = self._rows[part].astype(np.float64, copy=False)
+            products[:, part] = queries @ wide.T
+            np.einsum("ij,ij->i", wide, wide, out=squares[part])
+        return products, squares
 
 
-def _cosines(queries: np.ndarray, rows: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Minus the cosines; NaN, which leaves a pair open, where a row is too short for its square."""
-    scale = np.where(squares > _SHORTEST, -1.0 / np.sqrt(np.maximum(squares, _SHORTEST)), np.nan)
-    cosines: np.ndarray = queries @ rows.T
-    cosines *= scale
-    return cosines
+def _minus_lengths(squares: np.ndarray) -> np.ndarray:
+    """What turns products into minus the cosines; NaN, which leaves pairs open, for tiny rows."""
+    lengths = np.sqrt(np.maximum(squares, _SHORTEST))
+    return np.where(squares > _SHORTEST, -1.0 / lengths, np.where(squares == 0.0, 0.0, np.nan))
 
 
 def _squared_distances(
-    queries: np.ndarray, rows: np.ndarray, query_squares: np.ndarray, squares: np.ndarray
+    products: np.ndarray, query_squares: np.ndarray, squares: np.ndarray
 ) -> np.ndarray:
-    distances: np.ndarray = (-2.0 * queries) @ rows.T
-    distances += squares
-    distances += query_squares[:, None]
-    np.maximum(distances, 0.0, out=distances)
-    return distances
+    """In the memory of the products."""
+    products *= -2.0
+    products += squares
+    products += query_squares[:, None]
+    np.maximum(products, 0.0, out=products)
+    return products
 
 
 def _vectors(name: str, values: Any) -> np.ndarray:
