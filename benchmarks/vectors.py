@@ -63,7 +63,7 @@ def sort_with_numpy(queries: np.ndarray, database: np.ndarray) -> None:
 
 
 def measured(call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of a call, and the peak of the resident set beyond what was resident before, in MB."""
+    """Seconds of a call, and the peak of the resident set beyond that before it, in MB."""
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
     before, start = _status("VmRSS"), time.perf_counter()
     call()

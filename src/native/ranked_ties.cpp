@@ -7,8 +7,8 @@
 namespace rankbits {
 namespace {
 
-constexpr size_t AHEAD = 32;             // items whose memory is asked for together
-constexpr size_t FEW_MARKS = 1 << 14;    // of which a query can have more cells
+constexpr size_t AHEAD = 32;           // items whose memory is asked for together
+constexpr size_t FEW_MARKS = 1 << 10;  // up to which a query can have more cells
 
 }  // namespace
 
