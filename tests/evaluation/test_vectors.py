@@ -11,8 +11,9 @@ from sklearn.metrics import ndcg_score
 
 from oracles.scored import NAMES, require_means_over_orders, ties_by_score
 from rankbits import BinaryCodes, affinity, compare, evaluate, evaluate_vectors
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 from rankbits.histogram import _ranked, _vectors
+from realdata import real
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int16", ">f4"]
 
@@ -204,3 +205,19 @@ def test_memory_beyond_the_inputs_stays_below_64_mb():
 def test_bad_input_is_refused_in_one_sentence(queries, database, options, reason):
     with pytest.raises(InputError, match=reason):
         evaluate_vectors(queries, database, affinity.levels([[1, 0, 1]]), **options)
+
+
+def test_a_mapped_file_that_was_truncated_is_an_error(tmp_path):
+    path = tmp_path / "x.npy"
+    database = _mapped(path, np.ones((4000, 8), np.float32))
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(FileFormatError, match="was truncated while it was mapped"):
+        evaluate_vectors(np.ones((1, 8)), database, affinity.levels(np.ones((1, 4000), int)))
+
+
+def test_text_vectors_of_npl_score_what_was_measured_elsewhere():
+    with np.load(real("npl_minilm.npz")) as data:
+        queries, documents, rows = data["queries"], data["documents"], data["qrels"]
+    judged = affinity.judgements(rows, len(queries), len(documents))
+    result = evaluate_vectors(queries, documents, judged, "nDCG@10")
+    assert result.mean["nDCG@10"] == pytest.approx(0.4335, abs=5e-5)

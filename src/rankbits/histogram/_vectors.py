@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits._mapped import MappedFile
 from rankbits.errors import InputError
 
 VECTOR_METRICS = ("cosine", "ip", "l2")
@@ -61,10 +62,15 @@ class VectorDistances:
         self.is_whole = metric != "cosine" and _are_whole(vectors, self.database)
         self.shape = (len(vectors), len(self.database))
         self.most_items = _BLOCK_ITEMS
+        if not _is_readable(self.database):  # a block is a copy
+            self.most_items = max(1, _WIDE_CELLS // vectors.shape[1])
+        self._file = MappedFile.behind(self.database)
         self.what = "vectors"
 
     def open_block(self, items: slice, n_threads: int | None) -> "_VectorBlock":
         """The vectors of a slice of items."""
+        if self._file is not None:
+            self._file.require_whole()
         return _VectorBlock(self, items, _native.threads(n_threads))
 
 
@@ -72,8 +78,7 @@ class _VectorBlock:
     def __init__(self, source: VectorDistances, items: slice, n_threads: int) -> None:
         self._source, self._first, self._n_threads = source, items.start, n_threads
         rows = np.asarray(source.database[items])
-        is_known = rows.dtype.name in _KERNEL_DTYPES and rows.dtype.isnative
-        self._rows = np.ascontiguousarray(rows, None if is_known else np.float64)
+        self._rows = rows if _is_readable(rows) else np.ascontiguousarray(rows, np.float64)
 
     def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         rows = self._rows.view(np.uint16) if self._rows.dtype == np.float16 else self._rows
@@ -150,6 +155,12 @@ def _vectors(name: str, values: Any) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be real numbers, got {_check.describe(array)}")
     return array
+
+
+def _is_readable(array: np.ndarray) -> bool:
+    """Whether the kernel can read the array where it is, in memory or in a mapped file."""
+    is_known = array.dtype.name in _KERNEL_DTYPES and array.dtype.isnative
+    return is_known and array.flags.c_contiguous and array.flags.aligned
 
 
 def _scaled(rows: np.ndarray) -> np.ndarray:
