@@ -225,6 +225,11 @@ LISTS, LEVELS = [[0, 1, 2]], [[1, 0, 1, 0, 0]]
             {"metrics": ["overlap@3"], "reference": [[1, 2]]},
             "'overlap@3' needs the first 3 items of each reference ranking, reference has 2",
         ),
+        (
+            LISTS,
+            {"metrics": ["overlap@1"], "reference": [[1], [2]]},
+            "reference must have a row for each of 1 queries, got 2 rows",
+        ),
         (LISTS, {"metrics": ["overlap@1"], "reference": [[9]]}, "reference must name items from 0"),
         (LISTS, {"n_items": 9}, "n_items is 9, affinity is over 5 items"),
         (LISTS, {"empty": "drop"}, "empty must be one of"),

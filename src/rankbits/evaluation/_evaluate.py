@@ -68,8 +68,10 @@ def evaluate(
     if query_weights is None:
         codes = _required(queries)
         require_same_bits(codes, database)
+        shape = len(codes), len(database)
     else:
         source = _weighted(queries, database, query_weights)
+        shape = source.shape
 
     def score(affinity: Affinity, requests: Sequence[NamedMetric]) -> Evaluation:
         if query_weights is None:
@@ -90,7 +92,7 @@ def evaluate(
             progress=progress,
         )
 
-    return score_all(requests, affinity, reference, len(database), score)
+    return score_all(requests, affinity, reference, shape, score)
 
 
 def evaluate_histogram(

@@ -79,7 +79,7 @@ def evaluate_rankings(
         require_shape(affinity, len(lists), size, "lists")
         return _score(_Lists(lists, ties, own), affinity, requests, empty)
 
-    return score_all(requests, affinity, reference, size, score)
+    return score_all(requests, affinity, reference, (len(lists), size), score)
 
 
 class _Lists:

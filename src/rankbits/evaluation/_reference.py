@@ -25,19 +25,24 @@ def score_all(
     requests: Sequence[NamedMetric],
     affinity: Affinity | None,
     reference: Any,
-    n_items: int,
+    shape: tuple[int, int],
     score: Score,
 ) -> Evaluation:
     """Score the ordinary metrics by the affinity, and the others by the reference.
 
-    `affinity` may be None if no metric reads it.
+    `affinity` may be None if no metric reads it; `shape` is (queries, items).
     """
     ordinary = [request for request in requests if not request.metric.reads_reference]
-    parts = [score(_required(affinity, ordinary), ordinary)] if ordinary else []
-    ids = _reference_ids(requests, reference, n_items)
-    for k in dict.fromkeys(request.k for request in requests if request not in ordinary):
-        of_cutoff = [r for r in requests if r not in ordinary and r.k == k]
-        parts.append(score(_head(ids, k or 1, of_cutoff[0].name, n_items), of_cutoff))
+    readers = [request for request in requests if request.metric.reads_reference]
+    jobs: list[tuple[Affinity, list[NamedMetric]]] = []
+    if ordinary:
+        jobs.append((_required(affinity, ordinary), ordinary))
+    if readers:
+        ids = _reference_ids(readers[0].name, reference, shape)
+        for k in dict.fromkeys(request.k for request in readers):
+            of_cutoff = [request for request in readers if request.k == k]
+            jobs.append((_head(ids, k or 1, of_cutoff[0].name, shape[1]), of_cutoff))
+    parts = [score(*job) for job in jobs]
     values = {name: column for part in parts for name, column in part.per_query.items()}
     per_query = {request.name: values[request.name] for request in requests}
     return replace(parts[0], per_query=per_query, requests=tuple(requests))
@@ -87,14 +92,18 @@ def _required(affinity: Affinity | None, ordinary: Sequence[NamedMetric]) -> Aff
     return affinity
 
 
-def _reference_ids(requests: Sequence[NamedMetric], reference: Any, n_items: int) -> np.ndarray:
-    readers = [request.name for request in requests if request.metric.reads_reference]
-    if readers and reference is None:
+def _reference_ids(name: str, reference: Any, shape: tuple[int, int]) -> np.ndarray:
+    if reference is None:
         raise InputError(
-            f"reference must be given for metric {readers[0]!r}: the ids of each query's first "
-            "items in the reference ranking, of shape (queries, k)"
+            f"reference must be given for metric {name!r}: the ids of each query's first items in "
+            "the reference ranking, of shape (queries, k)"
         )
-    return ranked_ids("reference", reference, n_items) if readers else np.empty((0, 0), np.int64)
+    ids = ranked_ids("reference", reference, shape[1])
+    if len(ids) != shape[0]:
+        raise InputError(
+            f"reference must have a row for each of {shape[0]} queries, got {len(ids)} rows"
+        )
+    return ids
 
 
 def _head(ids: np.ndarray, k: int, name: str, n_items: int) -> Judgements:

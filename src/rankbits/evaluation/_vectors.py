@@ -87,4 +87,4 @@ def evaluate_vectors(
             progress=progress,
         )
 
-    return score_all(requests, affinity, reference, source.shape[1], score)
+    return score_all(requests, affinity, reference, source.shape, score)
