@@ -164,14 +164,3 @@ def _stacked(lists: list[dict[int, float]], n_unknown_queries: int) -> Results:
         ids[row, : len(ranked)] = [item for item, _ in ranked]
         scores[row, : len(ranked)] = [score for _, score in ranked]
     return Results(ids, scores, n_unknown_queries)
-
-
-def item_ids_of(*paths: str) -> list[str]:
-    """The ids of all items that some TREC runs name, each once, in order.
-
-    Parameters
-    ----------
-    *paths : str
-        Paths of the runs.
-    """
-    return list(dict.fromkeys(line.item for path in paths for line in run_lines(path)))
