@@ -186,6 +186,7 @@ BAD_USAGE = {
     ],
     "weights alone": ["--query-weights", "q.npy"],
     "vectors alone": ["--vectors", "--queries", "q.npy"],
+    "a histogram of lists": ["--rankings", "run.trec", "--save-histogram", "ties.npz"],
     "labels of a run": ["--rankings", "run.trec", *LABELS],
     "a word that is no metric": ["--vectors", "--vector-metric", "dot"],
 }

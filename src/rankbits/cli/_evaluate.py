@@ -108,6 +108,8 @@ def evaluate(
             "--vectors": vectors,
         }
         _require_one_source(sources, queries, database)
+        if save_histogram is not None and (rankings or query_weights or vectors):
+            raise typer.BadParameter("--save-histogram is for codes ranked by Hamming distance")
         if histogram:
             _refuse_codes(relevance, bits, threads, reference)
             result, counts = runs.evaluate_saved(histogram, request), None
