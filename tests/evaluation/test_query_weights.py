@@ -32,6 +32,15 @@ def test_every_metric_is_the_mean_over_the_orders_of_items_with_equal_scores(rng
         require_means_over_orders(result, query, ties_by_score(scores, levels[query].tolist()))
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if "@" in name])
+def test_a_cutoff_alone_gives_what_it_gives_beside_the_whole_ranking(run, name):
+    weights, codes, labels = run
+    classes = affinity.classes(*labels)
+    alone = evaluate(None, codes, classes, name, query_weights=weights)
+    both = evaluate(None, codes, classes, [name, "AP"], query_weights=weights)
+    np.testing.assert_allclose(alone.per_query[name], both.per_query[name], rtol=1e-12)
+
+
 @pytest.fixture(scope="module")
 def run():
     rng = np.random.default_rng(5)
