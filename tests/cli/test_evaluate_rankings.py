@@ -97,8 +97,7 @@ def trec(tmp_path, monkeypatch):
         for q, results in lists.items()
         for rank, (item, score) in enumerate(results, start=1)
     ]
-    lines.insert(0, lines.pop())
-    (tmp_path / "run.trec").write_text("\n".join([*lines, "q9 Q0 doc-1 1 0.5 engine"]))
+    (tmp_path / "run.trec").write_text("\n".join([*lines[::-1], "q9 Q0 doc-1 1 0.5 engine"]))
     trec_lines = [f"q{q} 0 doc-{i} {level}\n" for q, i, level in JUDGED]
     (tmp_path / "test.qrels").write_text("".join(trec_lines))
     beir_lines = [f"q{q}\tdoc-{i}\t{level}\n" for q, i, level in JUDGED]

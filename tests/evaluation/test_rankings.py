@@ -171,8 +171,9 @@ def test_overlap_and_ordinary_metrics_come_together_in_the_order_they_were_named
     assert words["relevant"] == "the first k items of the reference ranking"
 
 
+@pytest.mark.parametrize("n_cells", [160, 1 << 20])
 @pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
-def test_the_nearest_vectors_are_those_of_a_sort_by_distance_and_id(metric, monkeypatch):
+def test_the_nearest_vectors_are_those_of_a_sort_by_distance_and_id(metric, n_cells, monkeypatch):
     from rankbits.evaluation import _nearest
 
     rng = np.random.default_rng(3)
@@ -188,7 +189,7 @@ def test_the_nearest_vectors_are_those_of_a_sort_by_distance_and_id(metric, monk
     if metric == "cosine":  # parallel vectors: equal up to rounding, so compare what is unequal
         distances = np.round(distances, 9)
     expected = np.argsort(distances, axis=1, kind="stable")[:, :12]
-    monkeypatch.setattr(_nearest, "_CELLS", 160)
+    monkeypatch.setattr(_nearest, "_CELLS", n_cells)
     ids = nearest_vectors(x[:9], x, 12, metric)
     if metric == "cosine":
         rows = np.arange(9)[:, None]
