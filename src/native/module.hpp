@@ -35,3 +35,4 @@ void run(size_t n_threads, Work work) {
 void define_objectives(nb::module_& m);
 void define_search(nb::module_& m);  // which calls the next
 void define_rescore(nb::module_& m);
+void define_ranked(nb::module_& m);

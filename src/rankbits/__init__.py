@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from rankbits import affinity, evaluation, metrics
 from rankbits.codes import BinaryCodes
-from rankbits.evaluation import Comparison, Evaluation, compare, evaluate, evaluate_histogram
+from rankbits.evaluation import (
+    Comparison,
+    Evaluation,
+    compare,
+    evaluate,
+    evaluate_histogram,
+    evaluate_rankings,
+    evaluate_vectors,
+)
 from rankbits.histogram import TieHistogram, count_ties
 
 if TYPE_CHECKING:
@@ -27,6 +35,8 @@ __all__ = [
     "count_ties",
     "evaluate",
     "evaluate_histogram",
+    "evaluate_rankings",
+    "evaluate_vectors",
     "evaluation",
     "load",
     "methods",

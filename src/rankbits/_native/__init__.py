@@ -18,6 +18,7 @@ from rankbits import _check
 from rankbits._native._kernels import (
     Lists,
     Mih,
+    RankedTies,
     SoftHistogram32,
     SoftHistogram64,
     ap_of_counts,
@@ -46,6 +47,7 @@ from rankbits.errors import InputError
 __all__ = [
     "Lists",
     "Mih",
+    "RankedTies",
     "SoftHistogram",
     "ap_of_counts",
     "are_within",

@@ -9,7 +9,7 @@ from rankbits._files import write_atomically
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
-from rankbits.cli._runs import RunFiles, load_run
+from rankbits.cli._runs import RelevanceFiles, RunFiles, load_run
 from rankbits.evaluation import Audit
 from rankbits.evaluation import audit as audit_codes
 
@@ -76,10 +76,10 @@ def audit(
 
     Several shards are joined in the order given.
     """
-    files = RunFiles(
-        queries, database, query_labels, database_labels, judgements, query_ids, database_ids,
-        bits, codes.value, graded,
-    )  # fmt: skip
+    relevance = RelevanceFiles(
+        query_labels, database_labels, judgements, query_ids, database_ids, graded
+    )
+    files = RunFiles(queries, database, relevance, bits, codes.value)
     settings: dict[str, Any] = {
         "name": name.encode("utf-8", "replace").decode(),  # argv may not be UTF-8
         "ks": k or (100, 1000),

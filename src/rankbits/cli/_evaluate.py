@@ -1,26 +1,60 @@
-"""`rankbits evaluate`: codes and labels in, metrics out."""
+"""`rankbits evaluate`: codes, vectors or lists of results and labels in, metrics out."""
 
-from dataclasses import asdict, dataclass
-from functools import reduce
-from operator import add
+from dataclasses import asdict, astuple
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from rankbits.cli import _evaluation_runs as runs
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
-from rankbits.cli._output import number, print_json, print_table, progress_bar, warn
-from rankbits.cli._runs import Run, RunFiles, load_run
-from rankbits.evaluation import (
-    Evaluation,
-    count_shards,
-    evaluate_histogram,
-    save_per_query,
-)
-from rankbits.evaluation import evaluate as evaluate_codes
-from rankbits.histogram import TieHistogram
+from rankbits.cli._output import number, print_json, print_table, warn
+from rankbits.cli._ranked_runs import load_vectors_run, load_weights_run
+from rankbits.cli._runs import RelevanceFiles, RunFiles, load_run
+from rankbits.evaluation import Evaluation, save_per_query
 from rankbits.metrics import parse_metrics
 
+
+class VectorMetric(StrEnum):
+    """What float vectors are ranked by."""
+
+    cosine = "cosine"
+    ip = "ip"
+    l2 = "l2"
+
+
+VectorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--vectors",
+        help="--queries and --database hold float vectors: rank by these.",
+    ),
+]
+VectorMetricOption = Annotated[
+    VectorMetric, typer.Option("--vector-metric", help="What --vectors are ranked by.")
+]
+QueryWeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--query-weights",
+        help="Instead of --queries: a real number for each bit of each query; codes are ranked "
+        "by the inner product with them.",
+    ),
+]
+RankingsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rankings",
+        help="Instead of codes: results of any engine, as a TREC run or a .npz with ids.",
+    ),
+]
+ReferenceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reference", help="Results of a reference ranking for overlap@k, as --rankings."
+    ),
+]
 HistogramOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,6 +86,11 @@ def evaluate(
     query_ids: _inputs.QueryIdsOption = None,
     database_ids: _inputs.DatabaseIdsOption = None,
     graded: _inputs.GradedOption = False,
+    vectors: VectorsOption = False,
+    vector_metric: VectorMetricOption = VectorMetric.cosine,
+    query_weights: QueryWeightsOption = None,
+    rankings: RankingsOption = None,
+    reference: ReferenceOption = None,
     histogram: HistogramOption = None,
     metric: MetricOption = None,
     empty: _inputs.EmptyOption = _inputs.EmptyPolicy.skip,
@@ -61,20 +100,50 @@ def evaluate(
     per_query: PerQueryOption = None,
     save_histogram: SaveHistogramOption = None,
 ) -> None:
-    """Score codes by how they rank, exactly under ties; print the metrics as one JSON object."""
-    request = EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
-    files = RunFiles(
-        queries, database, query_labels, database_labels, judgements, query_ids, database_ids,
-        bits, codes.value, graded,
-    )  # fmt: skip
+    """Score codes, vectors or lists of results by how they rank, exactly under ties.
+
+    The metrics are printed as one JSON object.
+    """
+    request = runs.EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
+    relevance = RelevanceFiles(
+        query_labels, database_labels, judgements, query_ids, database_ids, graded
+    )
+    details: dict[str, Any] = {"shards": len(histogram or database or ("rankings",))}
     with input_errors_exit_1():
         parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
             require_writable(path)
+        sources = {
+            "--histogram": bool(histogram),
+            "--rankings": rankings is not None,
+            "--query-weights": query_weights is not None,
+            "--vectors": vectors,
+        }
+        _require_one_source(sources, queries, database)
+        if save_histogram is not None and (rankings or query_weights or vectors):
+            raise typer.BadParameter("--save-histogram is for codes ranked by Hamming distance")
         if histogram:
-            result, details = _evaluate_saved(histogram, files, request)
+            _refuse_codes(relevance, bits, threads, reference)
+            result, counts = runs.evaluate_saved(histogram, request), None
+        elif rankings is not None:
+            result, counts = runs.evaluate_lists(rankings, reference, relevance, request)
+        elif query_weights is not None:
+            weighted = load_weights_run(query_weights, database or [], relevance, bits, codes)
+            result, counts = (
+                runs.evaluate_weights(weighted, reference, request),
+                weighted.qrels_counts,
+            )
+        elif vectors:
+            real = load_vectors_run(queries or "", database or [], relevance)
+            result = runs.evaluate_vectors(real, reference, vector_metric, request)
+            counts = real.qrels_counts
         else:
-            result, details = _evaluate_files(files, request)
+            run = load_run(RunFiles(queries, database, relevance, bits, codes.value))
+            result, counts = runs.evaluate_run(run, reference, request), run.qrels_counts
+        if counts is not None:
+            details["judgements"] = {
+                name.removeprefix("n_"): count for name, count in asdict(counts).items()
+            }
         if per_query is not None:
             save_per_query(result, per_query)
         if save_histogram is not None:
@@ -82,68 +151,29 @@ def evaluate(
     _print(result, details, output)
 
 
-@dataclass(frozen=True)
-class EvaluationRequest:
-    """What to compute from the data."""
-
-    metrics: list[str]
-    empty: str
-    exclude_self: bool
-    n_threads: int | None
-
-
-def _evaluate_files(
-    files: RunFiles, request: EvaluationRequest
-) -> tuple[Evaluation, dict[str, Any]]:
-    """The evaluation of a run, and what else its result tells: shards, counts of judgements."""
-    if files.queries is None or not files.database:
-        raise typer.BadParameter("give --queries and --database, or --histogram")
-    run = load_run(files)
-    details: dict[str, Any] = {"shards": len(run.shards)}
-    if run.qrels_counts is not None:
-        counts = asdict(run.qrels_counts).items()
-        details["judgements"] = {name.removeprefix("n_"): count for name, count in counts}
-    return _evaluate_run(run, request), details
-
-
-def _evaluate_run(run: Run, request: EvaluationRequest) -> Evaluation:
-    """Add the counts of the shards; join the shards only for a metric that needs all codes."""
-    metrics = parse_metrics(request.metrics, run.queries.n_bits)
-    with progress_bar("counting ties") as progress:
-        if any(metric.needs_codes for metric in metrics):
-            database, affinity = run.join_shards()
-            return evaluate_codes(
-                run.queries,
-                database,
-                affinity,
-                request.metrics,
-                request.empty,
-                exclude_self=request.exclude_self,
-                n_threads=request.n_threads,
-                progress=progress,
-            )
-        hist = count_shards(
-            run.queries,
-            run.shards,
-            request.exclude_self,
-            n_threads=request.n_threads,
-            progress=progress,
+def _require_one_source(
+    sources: dict[str, bool], queries: str | None, database: list[str] | None
+) -> None:
+    """Exactly one kind of run, with the files that it needs and no others."""
+    chosen = [option for option, is_given in sources.items() if is_given]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"give one of {' and '.join(chosen)}, not both")
+    option = chosen[0] if chosen else ""
+    if option in ("--histogram", "--rankings") and (queries or database):
+        raise typer.BadParameter(
+            f"give {option}, or codes and labels and how to read them, not both"
         )
-    return evaluate_histogram(hist, request.metrics, request.empty)
+    if option == "--query-weights" and (queries is not None or not database):
+        raise typer.BadParameter("give --query-weights with --database, and without --queries")
+    if option in ("", "--vectors") and (queries is None or not database):
+        raise typer.BadParameter("give --queries and --database, or --histogram, or --rankings")
 
 
-def _evaluate_saved(
-    paths: list[str], files: RunFiles, request: EvaluationRequest
-) -> tuple[Evaluation, dict[str, Any]]:
-    """The evaluation of saved histograms, which are of shards of one database."""
-    if not files.is_empty or request.n_threads is not None:
+def _refuse_codes(relevance: RelevanceFiles, *others: Any) -> None:
+    if any(astuple(relevance)) or any(others):
         raise typer.BadParameter(
             "give --histogram, or codes and labels and how to read them, not both"
         )
-    if request.exclude_self:
-        raise typer.BadParameter("--exclude-self must be given where the histogram is counted")
-    hist = reduce(add, [TieHistogram.load(path) for path in paths])
-    return evaluate_histogram(hist, request.metrics, request.empty), {"shards": len(paths)}
 
 
 def _print(result: Evaluation, details: dict[str, Any], output: str) -> None:
@@ -157,8 +187,9 @@ def _print(result: Evaluation, details: dict[str, Any], output: str) -> None:
         print_json(summary)
         return
     n_shards = details["shards"]
+    bits = "" if result.n_bits is None else f"{result.n_bits} bits, "
     title = (
-        f"{summary['queries']} queries, {summary['database']} items, {summary['bits']} bits, "
+        f"{summary['queries']} queries, {summary['database']} items, {bits}"
         f"{n_shards} shard{'s' if n_shards > 1 else ''}, empty queries: {summary['empty']}"
     )
     rows = [

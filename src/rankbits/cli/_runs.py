@@ -41,35 +41,52 @@ class Run:
 
 
 @dataclass(frozen=True)
-class RunFiles:
-    """The files of a run and how to read them, as the options of a command name them."""
+class RelevanceFiles:
+    """Files that say what is relevant to whom, as the options of a command name them."""
 
-    queries: str | None = None
-    database: Sequence[str] | None = None
     query_labels: str | None = None
     database_labels: Sequence[str] | None = None
     judgements: str | None = None
     query_ids: str | None = None
     database_ids: Sequence[str] | None = None
-    n_bits: int | None = None
-    form: str = "auto"
     graded: bool = False
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no option named a file or said how to read one."""
-        paths = self.queries, self.database, self.query_ids, self.database_ids
-        relevance = self.query_labels, self.database_labels, self.judgements, self.graded
-        return not any((*paths, *relevance, self.n_bits))
+    def are_given(self) -> bool:
+        """Whether there are any."""
+        return bool(self.query_labels or self.database_labels or self.judgements)
+
+    def load(self, files: CodeFiles) -> tuple[Affinity, QrelsCounts | None]:
+        """The affinity of a database in one piece, and what became of judgements by id."""
+        relevance = _relevance(self, files.database)
+        ids = id_files_of(self.judgements, self.query_ids, self.database_ids, 1)
+        if isinstance(relevance, str):
+            judged = load_judged_pairs(relevance, ids, files)
+            return judged, judged.counts if isinstance(judged, QrelsJudgements) else None
+        labels = _labels_in_step(relevance[0], files.queries, files.n_queries)
+        item_labels = _labels_in_step(relevance[1][0], files.database[0], files.shard_sizes[0])
+        return _label_affinity(labels, item_labels, self.graded), None
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files of a run and how to read them, as the options of a command name them."""
+
+    queries: str | None
+    database: Sequence[str] | None
+    relevance: RelevanceFiles
+    n_bits: int | None = None
+    form: str = "auto"
 
 
 def load_run(files: RunFiles) -> Run:
     """Load a run from its files; files that do not fit together are an InputError."""
     if files.queries is None or not files.database:
         raise typer.BadParameter("give --queries and --database")
-    relevance = _relevance(files, files.database)
+    given = files.relevance
+    relevance = _relevance(given, files.database)
     id_files = id_files_of(
-        files.judgements, files.query_ids, files.database_ids, len(files.database)
+        given.judgements, given.query_ids, given.database_ids, len(files.database)
     )
     queries, shards = _load_codes(files, files.queries, files.database)
     if isinstance(relevance, str):
@@ -81,11 +98,11 @@ def load_run(files: RunFiles) -> Run:
         _labels_in_step(labels_path, path, len(codes))
         for labels_path, path, codes in zip(relevance[1], files.database, shards, strict=True)
     ]
-    affinities = [_label_affinity(labels, part, files.graded) for part in shard_labels]
+    affinities = [_label_affinity(labels, part, given.graded) for part in shard_labels]
     return Run(
         queries,
         list(zip(shards, affinities, strict=True)),
-        lambda: _label_affinity(labels, np.concatenate(shard_labels), files.graded),
+        lambda: _label_affinity(labels, np.concatenate(shard_labels), given.graded),
     )
 
 
@@ -104,7 +121,7 @@ def _load_codes(
     return query_codes, shards
 
 
-def _relevance(files: RunFiles, database: Sequence[str]) -> str | tuple[str, Sequence[str]]:
+def _relevance(files: RelevanceFiles, database: Sequence[str]) -> str | tuple[str, Sequence[str]]:
     """The file of judgements, or the label files of both sides, of which each shard has one."""
     query_labels, database_labels = files.query_labels, files.database_labels
     judgements = files.judgements

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.evaluation._evaluate import Evaluation
+from rankbits.evaluation._result import Evaluation
 
 _CELLS = 1 << 20  # draws at a time: 8 MB of indices
 _SLACK = 1e-12  # equal up to rounding counts as at least as far

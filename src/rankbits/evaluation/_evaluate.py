@@ -5,134 +5,94 @@ them out and counts them, `zero` scores them 0, `error` refuses them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
 from rankbits.affinity import Affinity
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, require_same_bits
 from rankbits.errors import InputError
+from rankbits.evaluation._by_distance import evaluate_by_distance
+from rankbits.evaluation._reference import refuse_reference, score_all
+from rankbits.evaluation._result import EMPTY, Evaluation, evaluation_of_histogram
 from rankbits.evaluation._shards import Progress
-from rankbits.histogram import TieHistogram, count_ties
-from rankbits.metrics import NamedMetric, empty_balls, parse_metrics
-
-EMPTY = ("skip", "zero", "error")
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Metrics of each query, and what made them.
-
-    Attributes
-    ----------
-    per_query : dict from metric name to ndarray of float64, shape (queries,)
-        NaN where a query has no such value and the policy is "skip"; 0 there under "zero".
-    histogram : TieHistogram
-        The counts behind the values, from which further metrics can be computed.
-    empty : {"skip", "zero", "error"}
-        The policy for queries with nothing relevant, as given to `evaluate`.
-    requests : tuple of NamedMetric
-        The metrics that were asked for, parsed from their names.
-    """
-
-    per_query: dict[str, np.ndarray]
-    histogram: TieHistogram
-    empty: str
-    requests: tuple[NamedMetric, ...] = field(repr=False)
-
-    @property
-    def mean(self) -> dict[str, float]:
-        """Mean over the queries that have a value; NaN if none has."""
-        return {name: _mean(values) for name, values in self.per_query.items()}
-
-    @property
-    def n_skipped(self) -> int:
-        """Queries left out of a mean because nothing is relevant to them; 0 under "zero"."""
-        undefined = np.zeros(self.histogram.n_queries, bool)
-        for values in self.per_query.values():
-            undefined |= np.isnan(values)
-        return int(undefined.sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the per-query values, ready for JSON: a mean over no queries is None.
-
-        `database` is the number of items a query ranks, its own left out where it was excluded.
-        """
-        from rankbits import __version__
-
-        hist = self.histogram
-        return {
-            "metrics": {metric.name: self._summary(metric) for metric in self.requests},
-            "bits": hist.n_bits,
-            "queries": hist.n_queries,
-            "database": int(hist.items.sum(axis=1).max(initial=0)),
-            "levels": hist.levels.tolist(),
-            "empty": self.empty,
-            "skipped": self.n_skipped,
-            "version": __version__,
-        }
-
-    def _summary(self, metric: NamedMetric) -> dict[str, Any]:
-        """The mean of one metric with the counts and the conventions behind it."""
-        values = self.per_query[metric.name]
-        n_skipped = int(np.isnan(values).sum())
-        has_mean = n_skipped < len(values)
-        summary: dict[str, Any] = {
-            "mean": _mean(values) if has_mean else None,
-            "queries": len(values) - n_skipped,
-            "skipped": n_skipped,
-        }
-        if metric.radius is not None:
-            summary["empty_balls"] = float(np.mean(empty_balls(self.histogram, metric.radius)))
-        summary["conventions"] = metric.conventions(self.empty)
-        return summary
+from rankbits.histogram import CodeDistances, TieHistogram, count_ties
+from rankbits.metrics import NamedMetric, parse_metrics
 
 
 def evaluate(
-    queries: BinaryCodes,
+    queries: BinaryCodes | None,
     database: BinaryCodes,
-    affinity: Affinity,
+    affinity: Affinity | None,
     metrics: Iterable[str] | str = ("AP",),
     empty: str = "skip",
     *,
+    query_weights: Any = None,
+    reference: Any = None,
     exclude_self: bool | np.ndarray = False,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Rank the database by Hamming distance for each query and score it, exactly under ties.
 
+    With `query_weights` the items are ranked by the inner product of a query's weights and their
+    codes taken as -1 and +1 instead, largest first; equal scores are ties.
+
     Parameters
     ----------
     queries, database : BinaryCodes of one length
-    affinity : from `rankbits.affinity`, over these queries and items
+        `queries` may be None if `query_weights` are given; if it is not, it must fit them.
+    affinity : from `rankbits.affinity`, over these queries and items; None if no metric reads it
     metrics : names such as "AP", "AP(min)@1000", "nDCG@100", "P@r2"
     empty : "skip", "zero" or "error"
         What a query with nothing relevant does to a mean: left out and counted, 0, or an error.
+    query_weights : array of shape (queries, b), or None
+        A real number for each bit, as `hasher.project_queries(X)` gives them. Scores are those of
+        `HammingIndex.search_real`. Metrics within a Hamming radius are refused.
+    reference : array of int, shape (queries, at least k), or None
+        Ids of each query's first items in a reference ranking, best first, for `overlap@k`; -1
+        where there is none. `rankbits.evaluation.nearest_vectors` gives those of float vectors.
     exclude_self, n_threads, progress : as in `rankbits.count_ties`
 
     >>> codes = BinaryCodes.from_bits([[0, 0], [0, 1], [1, 1]])
     >>> from rankbits.affinity import classes
     >>> evaluate(codes[:1], codes, classes([7], [7, 8, 7]), ["AP", "P@1"]).mean
     {'AP': 0.8333333333333333, 'P@1': 1.0}
+    >>> weights = np.array([[-0.5, 2.0]])
+    >>> evaluate(None, codes, classes([7], [7, 8, 7]), "AP", query_weights=weights).mean
+    {'AP': 0.5833333333333333}
     """
     _check.choice("empty", empty, EMPTY)
-    n_bits = queries.n_bits if isinstance(queries, BinaryCodes) else None
-    requests = parse_metrics(metrics, n_bits)
-    hist = count_ties(
-        queries, database, affinity, exclude_self, n_threads=n_threads, progress=progress
-    )
-    counters = {request.metric: request.metric.count_codes for request in requests}
-    code_counts = {
-        metric: count_codes(queries, database, exclude_self, n_threads=n_threads)
-        for metric, count_codes in counters.items()
-        if count_codes is not None
-    }
-    values = {
-        request.name: request.values(hist, code_counts.get(request.metric)) for request in requests
-    }
-    return _evaluation(values, requests, hist, empty)
+    requests = parse_metrics(metrics, queries.n_bits if isinstance(queries, BinaryCodes) else None)
+    if query_weights is None:
+        codes = _required(queries)
+        require_same_bits(codes, database)
+        shape = len(codes), len(database)
+    else:
+        source = _weighted(queries, database, query_weights)
+        shape = source.shape
+
+    def score(affinity: Affinity, requests: Sequence[NamedMetric]) -> Evaluation:
+        if query_weights is None:
+            hist = count_ties(
+                codes, database, affinity, exclude_self, n_threads=n_threads, progress=progress
+            )
+            values = _values_of_codes(codes, database, hist, requests, exclude_self, n_threads)
+            return evaluation_of_histogram(values, requests, hist, empty)
+        return evaluate_by_distance(
+            source,
+            affinity,
+            requests,
+            empty,
+            ranked_by="the inner product of real-valued queries and codes",
+            n_bits=database.n_bits,
+            exclude_self=exclude_self,
+            n_threads=n_threads,
+            progress=progress,
+        )
+
+    return score_all(requests, affinity, reference, shape, score)
 
 
 def evaluate_histogram(
@@ -140,7 +100,7 @@ def evaluate_histogram(
 ) -> Evaluation:
     """Score a tie histogram that was merged from shards, or saved and loaded; see `evaluate`.
 
-    LGAP needs the codes themselves and is refused.
+    LGAP needs the codes themselves and overlap a reference ranking: both are refused.
 
     Parameters
     ----------
@@ -158,6 +118,7 @@ def evaluate_histogram(
     if hist.n_queries == 0:
         raise InputError("hist must have at least one query, it has none")
     requests = parse_metrics(metrics, hist.n_bits)
+    refuse_reference(requests)
     for request in requests:
         if request.needs_codes:
             raise InputError(
@@ -165,25 +126,43 @@ def evaluate_histogram(
                 "them; call evaluate() with codes"
             )
     values = {request.name: request.values(hist) for request in requests}
-    return _evaluation(values, requests, hist, empty)
+    return evaluation_of_histogram(values, requests, hist, empty)
 
 
-def _evaluation(
-    values: dict[str, np.ndarray], requests: Sequence[NamedMetric], hist: TieHistogram, empty: str
-) -> Evaluation:
-    """Apply the policy for queries with nothing relevant."""
-    empty_queries = np.flatnonzero(hist.positives.sum(axis=1) == 0)
-    if empty == "error" and empty_queries.size:
-        raise InputError(
-            f"query {empty_queries[0]} has no relevant item, {empty_queries.size} of "
-            f"{hist.n_queries} queries in all; pass empty='skip' or empty='zero' to go on"
-        )
-    if empty == "zero":
-        values = {name: np.nan_to_num(column, nan=0.0) for name, column in values.items()}
-    return Evaluation(values, hist, empty, tuple(requests))
+def _values_of_codes(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    hist: TieHistogram,
+    requests: Sequence[NamedMetric],
+    exclude_self: bool | np.ndarray,
+    n_threads: int | None,
+) -> dict[str, np.ndarray]:
+    """Values of each metric; what the histogram does not say is counted from the codes, once."""
+    counters = {request.metric: request.metric.count_codes for request in requests}
+    code_counts = {
+        metric: count_codes(queries, database, exclude_self, n_threads=n_threads)
+        for metric, count_codes in counters.items()
+        if count_codes is not None
+    }
+    return {
+        request.name: request.values(hist, code_counts.get(request.metric)) for request in requests
+    }
 
 
-def _mean(values: np.ndarray) -> float:
-    """Mean of what is not NaN; NaN if nothing is left."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else float("nan")
+def _required(queries: BinaryCodes | None) -> BinaryCodes:
+    if queries is None:
+        raise InputError("queries must be BinaryCodes, got None; only query_weights= replaces them")
+    return queries
+
+
+def _weighted(queries: BinaryCodes | None, database: BinaryCodes, weights: Any) -> CodeDistances:
+    """Distances by weights; codes of the queries, if there are any, must fit them."""
+    source = CodeDistances(weights, database)
+    if queries is not None:
+        require_same_bits(queries, database)
+        if len(queries) != source.shape[0]:
+            raise InputError(
+                f"query_weights must have a row for each query, got {source.shape[0]} rows for "
+                f"{len(queries)} queries"
+            )
+    return source

@@ -8,7 +8,7 @@ from rankbits._check import extra
 from rankbits._files import write_atomically
 from rankbits.datasets import load_columns
 from rankbits.errors import FileFormatError
-from rankbits.evaluation._evaluate import Evaluation
+from rankbits.evaluation._result import Evaluation
 
 
 def save_per_query(evaluation: Evaluation, path: str | os.PathLike[str]) -> None:
@@ -23,7 +23,7 @@ def save_per_query(evaluation: Evaluation, path: str | os.PathLike[str]) -> None
     """
     pyarrow = extra("pyarrow", "writing .parquet", "files")
     parquet = extra("pyarrow.parquet", "writing .parquet", "files")
-    columns = {"query": np.arange(evaluation.histogram.n_queries)}
+    columns = {"query": np.arange(evaluation.n_queries)}
     for name, values in evaluation.per_query.items():
         columns[name] = pyarrow.array(values, mask=np.isnan(values))
     with write_atomically(path) as file:

@@ -55,7 +55,7 @@ def count_ties(
     [[[0, 1], [0, 1], [1, 0]]]
     """
     require_same_bits(queries, database)
-    _require_shape(affinity, len(queries), len(database))
+    require_shape(affinity, len(queries), len(database))
     own = own_items(exclude_self, len(queries), len(database))
     n_threads = _native.threads(n_threads)
     shape = (len(queries), queries.n_bits + 1, len(affinity.levels))
@@ -200,7 +200,17 @@ def _pair_distances(
     return distance
 
 
-def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
+def require_shape(affinity: Affinity, n_queries: int, n_items: int, what: str = "codes") -> None:
+    """Refuse what is no affinity, or one of other queries and items than are ranked.
+
+    Parameters
+    ----------
+    affinity : Affinity
+    n_queries, n_items : int
+        The numbers of queries and of items that are ranked.
+    what : str, default="codes"
+        What is ranked, for the error message.
+    """
     if not isinstance(affinity, Affinity):
         raise InputError(
             f"affinity must come from rankbits.affinity, got {_check.describe(affinity)}; "
@@ -210,7 +220,7 @@ def _require_shape(affinity: Affinity, n_queries: int, n_items: int) -> None:
     if affinity.shape != (n_queries, n_items):
         raise InputError(
             f"affinity is over {affinity.shape[0]} queries and {affinity.shape[1]} items, the "
-            f"codes are {n_queries} and {n_items}; labels and codes must go in step"
+            f"{what} are {n_queries} and {n_items}; labels and {what} must go in step"
         )
 
 

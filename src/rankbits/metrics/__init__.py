@@ -27,6 +27,7 @@ from rankbits.metrics._metric import Metric, Option
 from rankbits.metrics._named import NamedMetric
 from rankbits.metrics._names import parse_metric, parse_metrics, register, registered
 from rankbits.metrics._ndcg import ndcg, ndcg_bounds
+from rankbits.metrics._overlap import overlap
 from rankbits.metrics._precision import precision
 from rankbits.metrics._recall import recall
 from rankbits.metrics._reciprocal_rank import reciprocal_rank
@@ -51,6 +52,7 @@ __all__ = [
     "lgap_from_counts",
     "ndcg",
     "ndcg_bounds",
+    "overlap",
     "parse_metric",
     "parse_metrics",
     "precision",
@@ -73,6 +75,7 @@ _MODULES = (  # one metric each, in the order in which errors and the documentat
     "_f1",
     "_hit_rate",
     "_reciprocal_rank",
+    "_overlap",
     "_cumulative_gain",
     "_lgap",
 )

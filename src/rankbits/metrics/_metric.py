@@ -55,6 +55,7 @@ class Metric:
         the same key
     count_codes : for a metric that the histogram alone does not give: takes (queries, database,
         exclude_self, n_threads=) and returns what `function` then takes after the histogram
+    reads_reference : whether its relevant items are the first k of a reference ranking
     aliases : other spellings, in lower case, for which an error suggests this metric
 
     """
@@ -68,4 +69,5 @@ class Metric:
     value_if_empty: float = np.nan
     words: Mapping[Cutoff, Mapping[str, str]] = field(default_factory=dict)
     count_codes: Callable[..., Any] | None = None
+    reads_reference: bool = False
     aliases: tuple[str, ...] = ()

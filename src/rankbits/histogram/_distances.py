@@ -1,0 +1,130 @@
+"""Distances of real-valued queries to binary codes, block by block.
+
+A ranking by real numbers is counted (`_ranked.py`) from whatever can say how far items are: a
+`DistanceSource` opens blocks of items, and a block gives exact distances of single pairs and rough
+ones of all pairs, with a bound on their error. Smaller is nearer.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankbits import _check, _native
+from rankbits.codes import BinaryCodes
+from rankbits.errors import InputError
+
+_BLOCK_BYTES = 1 << 19  # of the codes of a block
+
+
+class ItemBlock(Protocol):
+    """Some items of a database, whose distances to all queries can be asked for."""
+
+    def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Distances of single pairs (queries[j], items[j]), queries ascending, as float64.
+
+        Items are numbered from the first of the block. Equal items have equal distances, whatever
+        the block.
+        """
+        ...
+
+    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Distances (queries, items) as float64, and how far those of each query may be off."""
+        ...
+
+
+class DistanceSource(Protocol):
+    """Queries and items of which each pair has a distance.
+
+    Attributes
+    ----------
+    shape : (queries, items)
+    most_items : items that a block may have at most
+    what : what both sides are, for error messages
+
+    """
+
+    shape: tuple[int, int]
+    most_items: int
+    what: str
+
+    def open_block(self, items: slice, n_threads: int | None) -> ItemBlock:
+        """The items of a slice, with so many threads to work on them; None takes all."""
+        ...
+
+
+class CodeDistances:
+    """Minus the inner product of a query's weights and a code taken as -1 and +1.
+
+    Sums are in double and rounded to float32: the score that `HammingIndex.search_real` returns,
+    to the last bit, so that what it calls equal is a tie.
+
+    Parameters
+    ----------
+    weights : array-like of shape (queries, b)
+        One finite real number for each bit of the codes.
+    database : BinaryCodes
+        Codes of the items, which must not be empty.
+    """
+
+    def __init__(self, weights: Any, database: BinaryCodes) -> None:
+        if not isinstance(database, BinaryCodes) or len(database) == 0:
+            raise InputError(
+                f"database must be BinaryCodes of some items, got {_check.describe(database)}"
+            )
+        self.weights = _real_weights(weights, database.n_bits)
+        self.database = database
+        self.shape = (len(self.weights), len(database))
+        self.most_items = max(1, _BLOCK_BYTES // database.packed.shape[1])
+        self.what = "codes"
+
+    def open_block(self, items: slice, n_threads: int | None) -> "_CodeBlock":
+        """The codes of a slice of items."""
+        return _CodeBlock(self.weights, self.database.packed[items], _native.threads(n_threads))
+
+
+class _CodeBlock:
+    def __init__(self, weights: np.ndarray, packed: np.ndarray, n_threads: int) -> None:
+        self._weights, self._packed, self._n_threads = weights, packed, n_threads
+
+    def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        rows, n_pairs = np.unique(queries, return_counts=True)
+        return self._sums(self._weights[rows], self._packed[items], n_pairs)
+
+    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+        weights, n_items = self._weights[queries], len(self._packed)
+        distances = np.empty((len(weights), n_items))
+        for start in range(0, len(weights), self._n_threads):  # each thread has a query of its own
+            some = weights[start : start + self._n_threads]
+            codes = np.tile(self._packed, (len(some), 1))
+            sums = self._sums(some, codes, np.full(len(some), n_items))
+            distances[start : start + len(some)] = sums.reshape(len(some), n_items)
+        return distances, np.zeros(len(weights))
+
+    def _sums(self, weights: np.ndarray, codes: np.ndarray, n_codes: np.ndarray) -> np.ndarray:
+        """Distances of the codes, of which the first n_codes[0] belong to the first weights."""
+        sums = np.empty(len(codes))
+        _native.score_bytes(
+            -weights,
+            weights,
+            np.zeros((len(weights), codes.shape[1]), np.uint8),
+            codes,
+            np.concatenate([[0], np.cumsum(n_codes)]),
+            sums,
+            self._n_threads,
+        )
+        return sums.astype(np.float32).astype(np.float64)
+
+
+def _real_weights(weights: Any, n_bits: int) -> np.ndarray:
+    """Weights as float64 of shape (queries, n_bits), of which float32 holds every sum."""
+    array = _check.array_2d("query_weights", weights, columns=str(n_bits))
+    if array.dtype.kind not in "biuf" or array.shape[1] != n_bits:
+        raise InputError(
+            f"query_weights must be real numbers of shape (queries, {n_bits}), one for each bit, "
+            f"got {_check.describe(array)}"
+        )
+    _check.finite("query_weights", array)
+    numbers = np.ascontiguousarray(array, np.float64)
+    if np.abs(numbers).sum(axis=1).max() > np.finfo(np.float32).max:
+        raise InputError("query_weights must add up to numbers that float32 holds; scale them down")
+    return numbers

@@ -1,0 +1,187 @@
+"""Distances between float vectors, block by block.
+
+A matrix product in double gives every distance up to a bound on its rounding, which depends on how
+the work was cut; where that leaves a pair's place open, a sum in a fixed order decides. So equal
+vectors always have equal distances, and items at exactly the same distance are ties.
+
+Notation:
+    q, x  vectors of a query and of an item     d  numbers in a vector     u  2^-52
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rankbits import _check, _native
+from rankbits._mapped import MappedFile
+from rankbits.errors import InputError
+
+VECTOR_METRICS = ("cosine", "ip", "l2")
+_KERNEL_METRICS = ("l2", "ip", "cosine")  # in the order of the kernel's numbers
+_KERNEL_DTYPES = ("float16", "float32", "float64", "int8", "uint8")
+_SAFETY = 4.0  # of the bound on rounding: product, norms and the sum in a fixed order
+_UNIT = np.finfo(np.float64).eps
+_LONGEST, _SHORTEST = 1e200, 1e-200  # squares beyond which a norm overflows or vanishes
+_BLOCK_ITEMS = 1 << 16
+_WIDE_CELLS = 1 << 18  # numbers that are converted at a time: 2 MB, which stay in cache
+_WHOLE_BITS = 53  # of a double: sums of whole numbers below 2^53 are exact in any order
+
+
+class VectorDistances:
+    """Distances of queries to the rows of a database; smaller is nearer.
+
+    Parameters
+    ----------
+    queries : array-like of shape (queries, d)
+        Finite real numbers.
+    database : array-like of shape (items, d)
+        Finite real numbers of any type; float16, float32, float64, int8 and uint8 are read in
+        place. It may be memory-mapped.
+    metric : {"cosine", "ip", "l2"}
+        Minus the cosine times a number of the query's own, which is 0 where a vector is zero;
+        minus the inner product; or the square of the Euclidean distance.
+    """
+
+    def __init__(self, queries: Any, database: Any, metric: str = "cosine") -> None:
+        self.metric = _check.choice("metric", metric, VECTOR_METRICS)
+        vectors = _vectors("queries", queries)
+        _check.finite("queries", vectors)
+        self.database = _vectors("database", database)
+        if vectors.shape[1] != self.database.shape[1]:
+            raise InputError(
+                f"queries must have as many numbers as items, got {vectors.shape[1]} and "
+                f"{self.database.shape[1]}; make both with the same model"
+            )
+        self.queries = vectors.astype(np.float64)
+        if metric == "cosine":
+            self.queries = _scaled(self.queries)
+        with np.errstate(over="ignore"):
+            self.squares = np.einsum("ij,ij->i", self.queries, self.queries)
+        if not (self.squares <= _LONGEST).all():
+            raise InputError("queries must have squares that add up to less than 1e200; scale them")
+        self.is_whole = metric != "cosine" and _are_whole(vectors, self.database)
+        self.shape = (len(vectors), len(self.database))
+        self.most_items = _BLOCK_ITEMS
+        if not _is_readable(self.database):  # a block is a copy
+            self.most_items = max(1, _WIDE_CELLS // vectors.shape[1])
+        self._file = MappedFile.behind(self.database)
+        self.what = "vectors"
+
+    def open_block(self, items: slice, n_threads: int | None) -> "_VectorBlock":
+        """The vectors of a slice of items."""
+        if self._file is not None:
+            self._file.require_whole()
+        return _VectorBlock(self, items, _native.threads(n_threads))
+
+
+class _VectorBlock:
+    def __init__(self, source: VectorDistances, items: slice, n_threads: int) -> None:
+        self._source, self._first, self._n_threads = source, items.start, n_threads
+        rows = np.asarray(source.database[items])
+        self._rows = rows if _is_readable(rows) else np.ascontiguousarray(rows, np.float64)
+
+    def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        rows = self._rows.view(np.uint16) if self._rows.dtype == np.float16 else self._rows
+        metric = self._source.metric
+        distances = np.empty(len(queries))
+        bad_row = _native.score_vectors(
+            rows,
+            items,
+            queries,
+            self._source.queries,
+            _KERNEL_METRICS.index(metric),
+            distances,
+            self._n_threads,
+        )
+        if bad_row >= 0 or not np.isfinite(distances).all():
+            at = bad_row if bad_row >= 0 else items[~np.isfinite(distances)][0]
+            raise InputError(_not_finite(self._first + int(at)))
+        if metric == "l2":
+            return np.square(distances)
+        return distances - 1.0 if metric == "cosine" else distances
+
+    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+        products, squares = self._products(self._source.queries[queries])
+        if not (squares <= _LONGEST).all():
+            raise InputError(_not_finite(self._first + int(np.argmin(squares <= _LONGEST))))
+        query_squares = self._source.squares[queries]
+        norms, longest = np.sqrt(query_squares), np.sqrt(squares.max())
+        rounding = _SAFETY * _UNIT * (self._rows.shape[1] + 8)
+        if self._source.metric == "cosine":
+            slack = rounding * np.maximum(norms, 0.5)  # also of a query that is zero
+            return np.multiply(products, _minus_lengths(squares), out=products), slack
+        if self._source.metric == "ip":
+            distances, slack = np.negative(products, out=products), rounding * norms * longest
+        else:
+            distances = _squared_distances(products, query_squares, squares)
+            slack = rounding * (norms + longest) ** 2
+        if self._source.is_whole:
+            is_l2 = self._source.metric == "l2"  # the kernel takes a root and `exact` its square
+            return np.square(np.sqrt(distances)) if is_l2 else distances, np.zeros(len(slack))
+        return distances, slack
+
+    def _products(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products (queries, items) and squares of the items, some rows at a time."""
+        n_items, width = self._rows.shape
+        products, squares = np.empty((len(queries), n_items)), np.empty(n_items)
+        step = max(1, _WIDE_CELLS // width)
+        for start in range(0, n_items, step):
+            part = slice(start, start + step)
+            wide = self._rows[part].astype(np.float64, copy=False)
+            products[:, part] = queries @ wide.T
+            np.einsum("ij,ij->i", wide, wide, out=squares[part])
+        return products, squares
+
+
+def _minus_lengths(squares: np.ndarray) -> np.ndarray:
+    """What turns products into minus the cosines; NaN, which leaves pairs open, for tiny rows."""
+    lengths = np.sqrt(np.maximum(squares, _SHORTEST))
+    return np.where(squares > _SHORTEST, -1.0 / lengths, np.where(squares == 0.0, 0.0, np.nan))
+
+
+def _squared_distances(
+    products: np.ndarray, query_squares: np.ndarray, squares: np.ndarray
+) -> np.ndarray:
+    """In the memory of the products."""
+    products *= -2.0
+    products += squares
+    products += query_squares[:, None]
+    np.maximum(products, 0.0, out=products)
+    return products
+
+
+def _vectors(name: str, values: Any) -> np.ndarray:
+    array = _check.array_2d(name, values, columns="d")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be real numbers, got {_check.describe(array)}")
+    return array
+
+
+def _is_readable(array: np.ndarray) -> bool:
+    """Whether the kernel can read the array where it is, in memory or in a mapped file."""
+    is_known = array.dtype.name in _KERNEL_DTYPES and array.dtype.isnative
+    return is_known and array.flags.c_contiguous and array.flags.aligned
+
+
+def _scaled(rows: np.ndarray) -> np.ndarray:
+    """Rows times powers of two, so that their largest number is about 1: nothing is rounded.
+
+    Rows of length 1 would have rounded products, of which equal ones could differ; the products of
+    whole numbers, which quantized vectors have, stay exact.
+    """
+    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
+    return np.asarray(np.ldexp(rows, -exponents))
+
+
+def _are_whole(queries: np.ndarray, database: np.ndarray) -> bool:
+    """Whether all products and their sums are whole numbers that a double holds."""
+    wide = queries.astype(np.float64)
+    if database.dtype.kind not in "biu" or (np.floor(wide) != wide).any():
+        return False
+    item_bits, query_bits = 8 * database.dtype.itemsize, int(np.abs(wide).max()).bit_length()
+    sum_bits = 2 * (max(item_bits, query_bits) + 1) + int(wide.shape[1]).bit_length()
+    return sum_bits < _WHOLE_BITS
+
+
+def _not_finite(row: int) -> str:
+    return f"database must be finite and its squares below 1e200, row {row} is not"
