@@ -64,7 +64,7 @@ def test_it_has_the_common_parameters_beside_its_own_and_documents_both():
     hasher = MeanDistance(margin=0.25, epochs=2)
     assert (hasher.n_bits, hasher.margin, hasher.epochs, hasher.encoder) == (32, 0.25, 2, "auto")
     entries = split_entries(split_sections(inspect.getdoc(MeanDistance))["Parameters"])
-    assert list(entries)[:3] == ["n_bits", "margin", "encoder"]
+    assert list(entries)[:3] == ["n_bits", "margin", "queries"]
     assert set(entries) == set(hasher.get_params())
 
 

@@ -132,7 +132,7 @@ RECIPES: Recipes = {
     },
 }
 TWO_MAPS: Recipes = {  # what differs where queries have a map of their own
-    ("mlp", "posterior"): {"epochs": 25},
+    ("mlp", "posterior"): {"epochs": 40},
 }
 
 
