@@ -81,7 +81,7 @@ def test_items_count_all_bits_alike_and_queries_by_confidence():
     z = 0.6 * 2**0.5
     assert geometry.extend(x, logits, confidence)[0].tolist() == pytest.approx([2.0, -4.0, z])
     geometry.weigh_queries()
-    weighed = [0.5, -1.0, QUERY_WEIGHT * z]
+    weighed = [0.25 * np.tanh(2.0), 0.25 * np.tanh(-4.0), QUERY_WEIGHT * z]
     assert geometry.extend(x, logits, confidence)[0].tolist() == pytest.approx(weighed)
 
 
@@ -110,7 +110,7 @@ def test_real_valued_queries_are_weighed_by_the_posterior_of_their_classes(data,
         logits = parts["body"](parts["rescale"](beliefs))
         sure = (beliefs[:, KNOWN:] ** 2).sum(1, keepdim=True)
         geometry = QUERY_WEIGHT * encoder.geometry(x)
-        expected = torch.tanh(torch.cat([sure * logits, geometry], dim=1))
+        expected = torch.tanh(torch.cat([sure * torch.tanh(logits), geometry], dim=1))
     np.testing.assert_allclose(grown.project_queries(data.query_x), expected, atol=1e-5)
     is_known = data.query_y < KNOWN
     assert sure[is_known].mean() > sure[~is_known].mean()

@@ -12,7 +12,8 @@ S: the directions in which rows of one class differ count less, which holds for 
 
 A real-valued query weighs the two kinds of bits. The class bits count by the confidence of the
 class posterior p in the query, sum of p²: it is near 1 where the query has a known class and small
-where it has none of them.
+where it has none of them. The weight of a bit of geometry was chosen on classes held out of the
+training classes of CIFAR-100.
 
 Notation: d features, g bits of geometry, b bits in all.
 """
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from rankbits.methods.training.layers import Standardize, scale_to_one_norm
 
-QUERY_WEIGHT = 0.5  # of a bit of geometry in a real-valued query
+QUERY_WEIGHT = 0.25  # of a bit of geometry in a real-valued query; a sure class bit has 1
 
 
 class Geometry(nn.Module):
@@ -48,8 +49,8 @@ class Geometry(nn.Module):
 
     def extend(self, x: Tensor, class_logits: Tensor, confidence: Tensor) -> Tensor:
         """Logits (n, b) of rows: those of the class bits, then those of geometry."""
-        trusted = class_logits * (1 + self.gate * (confidence - 1))
-        return torch.cat([trusted, self.weight * self(x)], dim=1)
+        weighed = torch.lerp(class_logits, confidence * torch.tanh(class_logits), self.gate)
+        return torch.cat([weighed, self.weight * self(x)], dim=1)
 
     def weigh_queries(self) -> None:
         """Become the map of real-valued queries."""
