@@ -80,8 +80,8 @@ def compute_seed(
 ) -> Iterator[tuple[tuple, float]]:
     """All cells of a seed; fits of the same seed share the class posterior."""
     split, cache = draw_split(options.data, seed), PosteriorCache()
-    for name in options.methods:
-        for kind, n_bits in product(METHODS[name], options.bits):
+    for kind, n_bits, name in product(KINDS, options.bits, options.methods):
+        if kind in METHODS[name]:
             cell = f"{hash_split(*split[2:])} {name} {kind} {n_bits} bits, seed {seed}"
             fit = partial(fit_and_score, split, name, n_bits, kind, seed, cache)
             yield (name, kind, n_bits), store.compute(cell, fit)["AP"]
