@@ -104,6 +104,36 @@ def test_the_pool_has_every_row_equally_often_and_chances_that_sum_to_one():
         torch.testing.assert_close(pool.inputs[: len(X)], posterior(rows))
 
 
+@pytest.fixture
+def classifiers_and_rows(fitted):
+    """Trained classifiers, and the training rows as they read them."""
+    parts = dict(fitted.encoder_.head.named_children())
+    return parts["posterior"], parts["standardize"](torch.from_numpy(X).float())
+
+
+def test_the_noise_of_the_pool_gives_it_the_doubt_of_held_out_rows(classifiers_and_rows):
+    doubts = []
+    for noise in (0.1, 0.25):
+        pool = sample_pool.draw_pool(*classifiers_and_rows, noise, 0.8, seed=1)
+        doubts.append((1 - pool.probabilities.max(1)).mean())
+    assert doubts[1] > doubts[0] + 0.01
+    noise = sample_pool.match_doubt(*classifiers_and_rows, 0.1, 0.8, doubts[1], seed=0)
+    assert noise == pytest.approx(0.25, abs=0.05)
+
+
+def test_the_noise_of_the_pool_is_within_bounds(classifiers_and_rows):
+    least = sample_pool.match_doubt(*classifiers_and_rows, 0.1, 1.0, doubt=0.0, seed=0)
+    most = sample_pool.match_doubt(*classifiers_and_rows, 0.1, 1.0, doubt=0.99, seed=0)
+    assert least == 0.1
+    assert 0.39 < most < 0.4
+
+
+def test_a_fit_reports_the_doubt_of_held_out_rows_and_the_noise_of_its_pool(fitted):
+    report = fitted.report_["posterior"]
+    assert 0 < report["doubt"] < 0.8
+    assert report["pool_noise"] >= report["noise"]
+
+
 def test_the_bits_read_the_posterior_and_rank_better_than_sign(fitted):
     assert fitted.encoder_.architecture.posterior == 3
     found = fitted.report_["posterior"]

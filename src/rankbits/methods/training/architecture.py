@@ -37,6 +37,12 @@ class Architecture:
     posterior: int = 0  # number of classifiers whose posterior the body reads; 0 for none
     n_classes: int = 0
     posterior_width: int = 0  # hidden values of a classifier
+    geometry_bits: int = 0  # how many of the bits keep the geometry of the rows
+
+    @property
+    def trained_bits(self) -> int:
+        """How many of the bits a loss trains."""
+        return self.n_bits - self.geometry_bits
 
     def to_json(self) -> dict[str, Any]:
         """The architecture as JSON values."""

@@ -2,7 +2,8 @@
 
     [backbone] -> standardize -> [anchors, or class posterior] -> body
 
-The backbone is a pretrained network and may be absent; the rest is the head.
+The backbone is a pretrained network and may be absent; the rest is the head. Bits that keep the
+geometry of the rows, if there are any, follow those of the head.
 """
 
 from itertools import pairwise
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.training.architecture import CNN_WIDTHS, Architecture, check_architecture
+from rankbits.methods.training.geometry import Geometry, measure_confidence
 from rankbits.methods.training.layers import (
     BatchNorm1d,
     BatchNorm2d,
@@ -46,6 +48,8 @@ class Encoder(nn.Module):
         self.architecture = architecture
         self.backbone = backbone
         self.head = _build_head(architecture)
+        self.geometry: Geometry | None
+        self.register_module("geometry", _build_geometry(architecture))
         self.is_frozen = False
 
     def freeze_backbone(self) -> None:
@@ -68,8 +72,20 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.backbone is not None:
             x = self.backbone(x)
-        logits: Tensor = self.head(x.float())
-        return logits
+        x = x.float()
+        if self.geometry is None:
+            logits: Tensor = self.head(x)
+            return logits
+        return self.geometry.extend(x, *self._compute_trusted_logits(x))
+
+    def _compute_trusted_logits(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The head's logits, and the confidence of the class posterior, which is 1 without one."""
+        confidence = x.new_ones(len(x), 1)
+        for name, part in self.head.named_children():
+            x = part(x)
+            if name == "posterior":
+                confidence = measure_confidence(x)
+        return x, confidence
 
 
 class _Mlp(nn.Module):
@@ -83,9 +99,9 @@ class _Mlp(nn.Module):
         for before, after in pairwise(sizes):
             layers += [nn.Linear(before, after), *_build_normalization(a.normalization, after)]
             layers += [_ACTIVATIONS[a.activation](), Dropout(a.dropout)]
-        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], a.n_bits))
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], a.trained_bits))
         has_skip = a.skip and len(sizes) > 1
-        self.skip = nn.Linear(n_inputs, a.n_bits, bias=False) if has_skip else None
+        self.skip = nn.Linear(n_inputs, a.trained_bits, bias=False) if has_skip else None
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.input_dropout(x)
@@ -108,7 +124,7 @@ class _Cnn(nn.Module):
             before = width
         self.stages = nn.Sequential(*layers)
         self.dropout = Dropout(a.dropout)
-        self.output = nn.Linear(before, a.n_bits)
+        self.output = nn.Linear(before, a.trained_bits)
 
     def forward(self, x: Tensor) -> Tensor:
         maps = self.stages(x.permute(0, 3, 1, 2))
@@ -159,6 +175,10 @@ def present_name(name: str) -> str:
         if name.startswith(former):
             return present + name[len(former) :]
     return name
+
+
+def _build_geometry(a: Architecture) -> Geometry | None:
+    return Geometry(a.input_shape[-1], a.geometry_bits) if a.geometry_bits else None
 
 
 def _build_head(a: Architecture) -> nn.Sequential:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor, nn
 
 from rankbits import _check, objectives
@@ -18,11 +19,12 @@ from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.base import BaseHasher
 from rankbits.methods.registry import known_name
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training import backbones
+from rankbits.methods.training import backbones, growing
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
+from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
@@ -87,6 +89,8 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             What is relevant to these queries, such as `rankbits.affinity.judgements` and
             `read_judgements` give. It takes the place of y.
         """
+        if self.classes == "grow":
+            return self._fit_growing(X, y, query_X, judgements)
         started = time.perf_counter()
         rows = self._training_rows(X, y)
         logged = self._read_queries(query_X, judgements, y)
@@ -96,6 +100,21 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             fitted = assemble(preparation, trained, time.perf_counter() - started)
         self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
         self.history_, self.report_ = fitted.history, fitted.report
+        return self
+
+    def _fit_growing(self, X: Any, y: Any, query_X: Any, judgements: Any) -> Self:
+        """Fit the geometry of the rows, and the same method with fewer bits beside it."""
+        check_parameters(self)
+        rows = self._training_rows(X, y)
+        has_log = query_X is not None or judgements is not None
+        labels = growing.read_class_labels(self, rows, y, has_log)
+        geometry = growing.fit_geometry(self, rows, labels)
+        n_geometry = 0 if geometry is None else geometry.planes.shape[1]
+        of_classes = clone(self).set_params(classes="fixed", n_bits=self.n_bits - n_geometry)
+        of_classes.fit(X, y)
+        self.encoder_, self.query_encoder_ = growing.add_geometry(of_classes, geometry)
+        self.history_ = of_classes.history_
+        self.report_ = {**of_classes.report_, "geometry_bits": n_geometry}
         return self
 
     def _read_queries(

@@ -42,6 +42,7 @@ BATCHES = ("plain", "balanced", "anchors")
 SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 QUERIES = ("same", "own", "real")
+CLASSES = ("fixed", "grow")
 
 
 def _scoring(name: str, value: Any) -> Any:
@@ -79,6 +80,10 @@ class TrainingParameters(Parameters):
     queries : {"same", "own", "real"}, default="same"
         How queries are encoded: as items are, by a map of their own into bits, or by a map of their
         own into real weights, for `search_real`. The objective is trained for that kind.
+    classes : {"fixed", "grow"}, default="fixed"
+        Whether the classes of y are all there are, or others are to come. With "grow" only a
+        quarter of the bits is trained, the others keep the geometry of the rows, and real-valued
+        queries (`queries="real"`) weigh both by how sure a class is.
     encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="auto"
         "auto" is "linear" where y is None, so that distances say what is relevant, and else "mlp".
         What turns rows into logits: one hyperplane for each bit, hidden layers, a convolutional
@@ -206,6 +211,7 @@ class TrainingParameters(Parameters):
         default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
     )
     queries: str = parameter("same", choice(*QUERIES))
+    classes: str = parameter("fixed", choice(*CLASSES))
     encoder: "str | nn.Module" = auto(anything, reported=False)
     scaling: str = auto(choice(*SCALINGS))
     init: str = auto(choice(*INITIALIZATIONS))

@@ -4,8 +4,9 @@ A training row is always close to itself, so codes trained on rows and labels al
 sure. The rows of a database are not: ranking them well means knowing how doubtful each one is.
 So, for class labels, the encoder first learns the classes by cross-entropy, on rows with noise
 added, and the bits then read its posterior. They are trained by the ranking objective on noisy
-rows whose labels are drawn from the posterior itself, at the temperature that is best for rows
-held out of each classifier: lists with as many doubtful and wrong items as new data will have.
+rows whose labels are drawn from the posterior itself. Temperature and noise are those at which
+labels and doubts are as for rows held out of each classifier: lists with as many doubtful and wrong
+items as new data will have.
 
 Notation: K classifiers, C classes, x rows of norm sqrt(d), T the factor of the logits that labels
 are drawn with.
@@ -28,7 +29,12 @@ from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerpri
 from rankbits.methods.training.config import TrainingConfig, common_config
 from rankbits.methods.training.layers import ClassPosterior, scale_to_one_norm
 from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.sample_pool import SamplePool, draw_pool
+from rankbits.methods.training.sample_pool import (
+    SamplePool,
+    draw_pool,
+    match_doubt,
+    measure_doubt,
+)
 from rankbits.methods.training.trainer import TrainingTask, run_training
 
 NOISES = (0.15, 0.35, 0.7)
@@ -72,6 +78,7 @@ class _Candidate:
     classifiers: ClassPosterior
     factor: float
     held_out_loss: float
+    doubt: float  # about those rows
 
 
 class NoisyPosterior(nn.Module):
@@ -155,12 +162,15 @@ def _train_posterior(
     noise = min(losses, key=lambda candidate: losses[candidate])
     config = posterior_config(len(rows), seed)
     final = train("posterior", shape, noise, config)
-    pool = draw_pool(final.classifiers, rows, noise, final.factor, seed)
+    pool_noise = match_doubt(final.classifiers, rows, noise, final.factor, final.doubt, seed)
+    pool = draw_pool(final.classifiers, rows, pool_noise, final.factor, seed)
     report = {
         "noise": noise,
         "pilots": {str(candidate): round(loss, 5) for candidate, loss in losses.items()},
         "factor": round(final.factor, 4),
         "held_out_loss": round(final.held_out_loss, 5),
+        "doubt": round(final.doubt, 5),
+        "pool_noise": round(pool_noise, 4),
         "config": config.to_json(),
         "seconds": round(time.perf_counter() - started, 3),
     }
@@ -190,7 +200,8 @@ def _train_classifiers(
     assert isinstance(module, NoisyPosterior)  # noqa: S101
     logits, positions = held_out_logits(module.classifiers, rows, folds)
     classes = torch.from_numpy(supervision.classes).to(rows.device)
-    return _Candidate(module.classifiers, *choose_factor(logits, classes[positions]))
+    factor, loss = choose_factor(logits, classes[positions])
+    return _Candidate(module.classifiers, factor, loss, measure_doubt(logits, factor))
 
 
 def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> TrainingConfig:
