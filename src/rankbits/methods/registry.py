@@ -40,6 +40,7 @@ METHODS = {
     "pcah": Method("shallow.pcah", "PCAH"),
     "itq": Method("shallow.itq", "ITQ"),
     "sign": Method("shallow.sign", "Sign"),
+    "distilled": Method("shallow.distilled", "Distilled"),
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
