@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-N_QUERIES, N_ITEMS = 256, 4000  # of a step
+N_QUERIES, N_ITEMS = 256, 2000  # of a step
 EXCLUDED = -1e4  # a score whose chance is 0
 _TEMPERATURE = 0.27  # of the standard deviation of the exact scores
 _RATE, _SCALE_RATE = 0.1, 0.01  # of a step: by the size of an entry of V, and of log a
