@@ -35,6 +35,10 @@ class Distilled(ArrayHasher):
     ----------
     n_bits : int, 1 to 4096, default=32
         Code length.
+    temperature : float, default=0.27
+        Temperature of the softmax, in standard deviations of the cosines. The smaller, the more the
+        top of the list counts: 0.27 is for lists of 10 to 100 items; for all that resembles a
+        query, hundreds of items deep, take 0.6 or more. It must be positive.
     n_steps : int or None, default=None
         Steps of the training. None takes as many as make every row a query twelve times; 0
         keeps ITQ's planes.
@@ -86,9 +90,15 @@ class Distilled(ArrayHasher):
     query_offsets_: np.ndarray
 
     def __init__(
-        self, n_bits: int = 32, *, n_steps: int | None = None, random_state: Any = None
+        self,
+        n_bits: int = 32,
+        *,
+        temperature: float = 0.27,
+        n_steps: int | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_bits = n_bits
+        self.temperature = temperature
         self.n_steps = n_steps
         self.random_state = random_state
 
@@ -104,15 +114,24 @@ class Distilled(ArrayHasher):
         n_bits = self._code_length()
         if self.n_steps is not None:
             _check.whole("n_steps", self.n_steps, 0)
+        temperature = self._check_temperature()
         units = scale_to_units(self._training_rows(X, y))
         _require_directions(units)
         rng = check_random_state(self.random_state)
         if len(units) > _MOST_ROWS:
             units = units[rng.permutation(len(units))[:_MOST_ROWS]]
-        maps = train_maps(units, start_from_itq(units, n_bits, rng), self.n_steps, rng)
+        start = start_from_itq(units, n_bits, rng)
+        maps = train_maps(units, start, temperature, self.n_steps, rng)
         self.planes_, self.offsets_ = maps.planes, maps.offsets
         self.query_planes_, self.query_offsets_ = maps.query_planes, maps.query_offsets
         return self
+
+    def _check_temperature(self) -> float:
+        temperature = self.temperature
+        is_number = isinstance(temperature, int | float | np.number)
+        if not is_number or not 0 < temperature < np.inf:
+            raise InputError(f"temperature must be a positive number, got {temperature!r}")
+        return float(temperature)
 
     @property
     def n_bits_(self) -> int:

@@ -17,7 +17,6 @@ import numpy as np
 
 N_QUERIES, N_ITEMS = 256, 2000  # of a step
 EXCLUDED = -1e4  # a score whose chance is 0
-_TEMPERATURE = 0.27  # of the standard deviation of the exact scores
 _RATE, _SCALE_RATE = 0.1, 0.01  # of a step: by the size of an entry of V, and of log a
 _WARM_UP = 20
 _TIMES_A_QUERY = 12
@@ -38,12 +37,19 @@ class Maps:
 
 
 def train_maps(
-    units: np.ndarray, start: Maps, n_steps: int | None, rng: np.random.RandomState
+    units: np.ndarray,
+    start: Maps,
+    temperature: float,
+    n_steps: int | None,
+    rng: np.random.RandomState,
 ) -> Maps:
-    """The maps after so many steps from the start; None makes every row a query twelve times."""
+    """The maps after so many steps from the start; None makes every row a query twelve times.
+
+    The temperature is a share of the standard deviation of the exact scores.
+    """
     if n_steps is None:
         n_steps = -(-_TIMES_A_QUERY * len(units) // N_QUERIES)
-    temperature = _TEMPERATURE * measure_deviation(units)
+    temperature = temperature * measure_deviation(units)
     units = units.astype(np.float32)
     maps = Maps(*(array.astype(np.float32) for array in start.arrays()))
     rate = _RATE * float(np.sqrt(np.mean(maps.planes**2)))
