@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.mihash import MIHash
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+    from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
@@ -48,6 +49,7 @@ __all__ = [
     "PCAH",
     "RSH",
     "DispersedDSH",
+    "Distilled",
     "GreedyHash",
     "HashNet",
     "MIHash",

@@ -23,6 +23,23 @@ class Hyperplanes(nn.Module):
         return (x.double() - self.get_buffer("mean")) @ self.get_buffer("planes")
 
 
+class UnitRows(nn.Module):
+    """x planes + offsets, x scaled to length 1, as in Distilled."""
+
+    def __init__(self, planes: np.ndarray, offsets: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("planes", torch.tensor(planes, dtype=torch.float64))
+        self.register_buffer("offsets", torch.tensor(offsets, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        x = x.double()
+        for size in (x.abs().amax(dim=1, keepdim=True), None):
+            size = torch.sqrt((x**2).sum(dim=1, keepdim=True)) if size is None else size
+            x = x / torch.where(size > 0, size, torch.ones_like(size))
+        return x @ self.get_buffer("planes") + self.get_buffer("offsets")
+
+
 class ChosenFeatures(nn.Module):
     """Some columns of x less their means, as in Sign."""
 

@@ -41,6 +41,7 @@ METHODS = {
     "itq": Method("shallow.itq", "ITQ"),
     "rabitq": Method("shallow.rabitq", "RaBitQ"),
     "sign": Method("shallow.sign", "Sign"),
+    "distilled": Method("shallow.distilled", "Distilled"),
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
     "talr-ap": Method("deep.talr", "TalrAP"),

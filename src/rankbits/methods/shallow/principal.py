@@ -38,6 +38,16 @@ def principal_directions(
     return mean, np.ascontiguousarray(pca.components_.T)
 
 
+def leading_directions(centered: np.ndarray, n_most: int) -> np.ndarray:
+    """Principal directions (d, k) in which centered rows vary, at most so many, by variance."""
+    n, d = centered.shape
+    variances, vectors = np.linalg.eigh(centered.T @ centered / n)
+    order = np.argsort(-variances, kind="stable")[:n_most]
+    least = variances.max() * max(n, d) * np.finfo(np.float32).eps  # inputs are float32
+    directions: np.ndarray = vectors[:, order[variances[order] > least]]
+    return directions
+
+
 def require_variation(rows: np.ndarray) -> None:
     """Refuse rows that are all equal."""
     if (rows == rows[0]).all():

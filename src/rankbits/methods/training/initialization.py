@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
+from rankbits.methods.shallow.principal import leading_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 
 _N_ROTATIONS = 50
@@ -34,7 +35,7 @@ class Initialization:
             )
         inputs = _compute_body_inputs(head, rows)
         self.mean = inputs.mean(axis=0)
-        self.directions = principal_directions(inputs - self.mean, n_bits)
+        self.directions = leading_directions(inputs - self.mean, n_bits)
         self.coordinates = (inputs - self.mean) @ self.directions
 
     def apply(self, head: nn.Sequential) -> None:
@@ -55,16 +56,6 @@ class Initialization:
         others = rng.standard_normal((len(planes), self.n_bits - n_directions))
         others *= np.linalg.norm(planes, axis=0).mean() / len(planes) ** 0.5
         _set_linear_map(head, np.hstack([planes, others]), self.mean)
-
-
-def principal_directions(centered: np.ndarray, n_most: int) -> np.ndarray:
-    """Principal directions (d, k) in which centered rows vary, at most so many, by variance."""
-    n, d = centered.shape
-    variances, vectors = np.linalg.eigh(centered.T @ centered / n)
-    order = np.argsort(-variances, kind="stable")[:n_most]
-    least = variances.max() * max(n, d) * np.finfo(np.float32).eps  # inputs are float32
-    directions: np.ndarray = vectors[:, order[variances[order] > least]]
-    return directions
 
 
 def _compute_body_inputs(head: nn.Sequential, rows: Tensor) -> np.ndarray:

@@ -1,0 +1,197 @@
+"""Distilled maps: one map gives items their bits, another gives queries their weights.
+
+A query is one vector, seen once, so nothing forces it to be bits. An item x has the signs of
+V'x + c, a query q the weights U'q + e, and the score <U'q + e, sign(V'x + c)> is what `search_real`
+ranks by. Both maps are learned from rows alone: the scores are to rank as exact cosines do.
+
+Notation:
+    x, q  rows, scaled to length 1    V, c  map of the items    U, e  map of the queries
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from rankbits import _check
+from rankbits.errors import InputError
+from rankbits.methods.shallow.distilled_training import Maps, train_maps
+from rankbits.methods.shallow.learned import ArrayHasher, Shapes
+from rankbits.methods.shallow.principal import leading_directions
+from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+
+_MOST_ROWS = 20_000  # that are learned from
+
+
+class Distilled(ArrayHasher):
+    """Codes for real-valued queries, learned without labels to rank as cosines do.
+
+    `encode` gives items their bits and `project_queries` gives queries their weights, for
+    `search_real`. Both maps are linear and start from ITQ [1]_. They are trained together: the
+    softmax of a query's scores over a list of items is to equal that of its exact cosines, as in
+    distillation [2]_ and listwise ranking [3]_. The signs lend their gradient from tanh.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length.
+    temperature : float, default=0.27
+        Temperature of the softmax, in standard deviations of the cosines. The smaller, the more the
+        top of the list counts: 0.27 is for lists of 10 to 100 items; for all that resembles a
+        query, hundreds of items deep, take 0.6 or more. It must be positive.
+    n_steps : int or None, default=None
+        Steps of the training. None takes as many as make every row a query twelve times; 0
+        keeps ITQ's planes.
+    random_state : int, RandomState or None, default=None
+        Seed of the first rotation and of the rows that are drawn. Of more than 20,000 rows of X, so
+        many are drawn to learn from.
+
+    Attributes
+    ----------
+    planes_ : ndarray of shape (n_features, n_bits)
+        V, the map of the items.
+    offsets_ : ndarray of shape (n_bits,)
+        c.
+    query_planes_ : ndarray of shape (n_features, n_bits)
+        U, the map of the queries.
+    query_offsets_ : ndarray of shape (n_bits,)
+        e.
+
+    References
+    ----------
+    .. [1] Y. Gong, S. Lazebnik, "Iterative quantization: a procrustean approach to learning binary
+       codes", CVPR 2011.
+    .. [2] G. Hinton, O. Vinyals, J. Dean, "Distilling the knowledge in a neural network",
+       arXiv:1503.02531, 2015.
+    .. [3] Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to rank: from pairwise approach
+       to listwise approach", ICML 2007.
+
+    Examples
+    --------
+    >>> from rankbits.datasets import digits
+    >>> data = digits()
+    >>> hasher = Distilled(16, random_state=0).fit(data.database_x)
+    >>> hasher.encode(data.database_x[:3])
+    BinaryCodes(n=3, n_bits=16)
+    >>> hasher.project_queries(data.query_x[:2]).shape
+    (2, 16)
+    """
+
+    _arrays: ClassVar[Shapes] = {
+        "planes": ("d", "b"),
+        "offsets": ("b",),
+        "query_planes": ("d", "b"),
+        "query_offsets": ("b",),
+    }
+
+    planes_: np.ndarray
+    offsets_: np.ndarray
+    query_planes_: np.ndarray
+    query_offsets_: np.ndarray
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        temperature: float = 0.27,
+        n_steps: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.temperature = temperature
+        self.n_steps = n_steps
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn both maps from the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : ignored
+            Its length must be that of X.
+        """
+        n_bits = self._code_length()
+        if self.n_steps is not None:
+            _check.whole("n_steps", self.n_steps, 0)
+        temperature = self._check_temperature()
+        units = scale_to_units(self._training_rows(X, y))
+        _require_directions(units)
+        rng = check_random_state(self.random_state)
+        if len(units) > _MOST_ROWS:
+            units = units[rng.permutation(len(units))[:_MOST_ROWS]]
+        start = start_from_itq(units, n_bits, rng)
+        maps = train_maps(units, start, temperature, self.n_steps, rng)
+        self.planes_, self.offsets_ = maps.planes, maps.offsets
+        self.query_planes_, self.query_offsets_ = maps.query_planes, maps.query_offsets
+        return self
+
+    def _check_temperature(self) -> float:
+        temperature = self.temperature
+        is_number = isinstance(temperature, int | float | np.number)
+        if not is_number or not 0 < temperature < np.inf:
+            raise InputError(f"temperature must be a positive number, got {temperature!r}")
+        return float(temperature)
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method."""
+        return int(self.planes_.shape[1])
+
+    @property
+    def _has_query_map(self) -> bool:
+        return True
+
+    def _logits(self, rows: np.ndarray) -> np.ndarray:
+        logits: np.ndarray = scale_to_units(rows) @ self.planes_ + self.offsets_
+        return logits
+
+    def _query_logits(self, rows: np.ndarray) -> np.ndarray:
+        weights: np.ndarray = scale_to_units(rows) @ self.query_planes_ + self.query_offsets_
+        return weights
+
+    def _torch_module(self) -> Any:
+        from rankbits.methods.onnx_modules import UnitRows
+
+        return UnitRows(self.planes_, self.offsets_)
+
+    def _query_torch_module(self) -> Any:
+        from rankbits.methods.onnx_modules import UnitRows
+
+        return UnitRows(self.query_planes_, self.query_offsets_)
+
+
+def scale_to_units(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1; rows of zeros stay.
+
+    A row is first divided by its largest number, whose square may be too large or too small.
+    """
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    units: np.ndarray = scaled / np.where(lengths > 0, lengths, 1)
+    return units
+
+
+def start_from_itq(units: np.ndarray, n_bits: int, rng: np.random.RandomState) -> Maps:
+    """ITQ's planes as both maps, scaled so that |V'x + c| is 1 in the mean.
+
+    Where bits outnumber the directions in which the rows vary, ITQ's rotation is wide. Queries are
+    not centered: what the mean adds to their scores is the same for every item.
+    """
+    mean = units.mean(axis=0)
+    directions = leading_directions(units - mean, n_bits)
+    parts = (units - mean) @ directions
+    start = random_rotation(n_bits, rng)[: directions.shape[1]]
+    rotation, _ = learn_rotation(parts, start)
+    planes = directions @ rotation / np.abs(parts @ rotation).mean()
+    return Maps(planes, -mean @ planes, planes.copy(), np.zeros(n_bits))
+
+
+def _require_directions(units: np.ndarray) -> None:
+    if np.abs(units - units[0]).max() < np.finfo(np.float32).eps:
+        n, d = units.shape
+        raise InputError(
+            "X must have rows of different directions, but all its rows point the same way; "
+            f"got n_samples = {n}, n_features = {d}"
+        )
