@@ -15,11 +15,11 @@ from torch import Tensor
 
 from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
+from rankbits.methods.shallow.principal import leading_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.geometry import Geometry
-from rankbits.methods.training.initialization import principal_directions
 from rankbits.methods.training.layers import Standardize, scale_to_one_norm
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import encoder_kind
@@ -77,7 +77,7 @@ def learn_geometry(rows: Tensor, classes: np.ndarray, n_bits: int, seed: int) ->
     mean = scaled.mean(axis=0)
     whitening = whiten_within_classes(scaled, classes)
     whitened = (scaled - mean) @ whitening
-    directions = principal_directions(whitened, n_bits)
+    directions = leading_directions(whitened, n_bits)
     if directions.shape[1] == 0:
         return None
     coordinates = whitened @ directions
