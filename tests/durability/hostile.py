@@ -30,7 +30,7 @@ import numpy as np
 from hostile_rows import Rows, mutate_field, mutate_ids_against_codes, mutate_rows, pick
 from hostile_schema import mutate_files, mutate_schema
 from hostile_segments import mutate_bits, mutate_data, mutate_header
-from hostile_uses import Twice, Wrong, codes_for, passes_check, uses_of
+from hostile_uses import Twice, Wrong, codes_for, factors_for, passes_check, uses_of
 from violations import Report
 
 from rankbits import BinaryCodes
@@ -60,20 +60,25 @@ def build_templates(base):
         "one word and a bit": (65, range(70), range(9), range(70, 75)),
         "empty": (24, (), (), ()),
         "one item": (1, (4,), (), ()),
+        "factors": (30, range(80), range(7), range(80, 90)),
     }
-    for number, (n_bits, sealed, removed, unsealed) in enumerate(shapes.values()):
+    for number, (name, (n_bits, sealed, removed, unsealed)) in enumerate(shapes.items()):
         folder = base / f"template-{number}"
         model = "f00d" if number % 2 else None
-        with Collection.create(folder, n_bits) as collection:
+        with Collection.create(folder, n_bits, factors=name == "factors") as collection:
             for ids in (sealed, [key + 10_000 for key in sealed]) if number == 1 else (sealed,):
                 if len(ids):
                     codes = BinaryCodes(codes_for(rng, len(ids), n_bits), n_bits, model)
-                    collection.add(codes, ids=list(ids))
+                    collection.add(codes, ids=list(ids), **factors_for(rng, collection, len(ids)))
                     collection.seal()
             if len(removed):
                 collection.remove(list(removed))
             if len(unsealed):
-                collection.add(codes_for(rng, len(unsealed), n_bits), ids=list(unsealed))
+                codes, factors = (
+                    codes_for(rng, len(unsealed), n_bits),
+                    factors_for(rng, collection, len(unsealed)),
+                )
+                collection.add(codes, ids=list(unsealed), **factors)
     for number, name in enumerate(OLD_FORMATS, len(shapes)):
         older = base / f"template-{number}"
         with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as archive:

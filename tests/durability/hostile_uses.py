@@ -19,6 +19,13 @@ def codes_for(rng, n, n_bits):
     return np.packbits(rng.integers(0, 2, (n, n_bits), dtype=np.uint8), axis=1)
 
 
+def factors_for(rng, index, n):
+    """The factors that items of an index need, as arguments."""
+    if not index.has_factors:
+        return {}
+    return {"factors": rng.integers(0, 256, (n, 2), dtype=np.uint8)}
+
+
 def check_results(index, rng):
     """Search, and compare what comes with the codes that the index itself gives out."""
     n_bits, ids = index.n_bits, index.ids
@@ -49,6 +56,21 @@ def check_results(index, rng):
         pairs = list(zip(ragged.distances[near].tolist(), ragged.ids[near].tolist(), strict=True))
         if pairs != [pair for pair in right if pair[0] <= n_bits // 2]:
             raise Wrong("the items within a radius are others")
+    check_real_results(index, codes, rng)
+
+
+def check_real_results(index, codes, rng):
+    """Search by small whole numbers, whose sums are exact, with factors where there are any."""
+    ids, weights = index.ids, rng.integers(-8, 9, (1, index.n_bits))
+    bits = np.unpackbits(codes, axis=1, count=index.n_bits).astype(np.int64)
+    scores = (2 * bits - 1) @ weights[0]
+    right = sorted(zip((-scores).tolist(), ids.tolist(), strict=True))[:4]
+    table, names = index.search_real(weights, 4)
+    best = [(-s, i) for s, i in zip(table[0].tolist(), names[0].tolist(), strict=True) if i >= 0]
+    if best != right:
+        raise Wrong(f"the best by real numbers are {best}, and should be {right}")
+    if index.has_factors and index.factors(ids).shape != (len(ids), 2):
+        raise Wrong("there are not two factors for each item")
 
 
 def read_collection(folder, rng):
@@ -82,17 +104,19 @@ def load_mapped(folder, rng):
 def load_into_memory(folder, rng):
     index = HammingIndex.load(folder, mmap=False, kind="mih")
     check_results(index, rng)
-    index.add(codes_for(rng, 3, index.n_bits))
+    index.add(codes_for(rng, 3, index.n_bits), **factors_for(rng, index, 3))
     index.save(folder.parent / "saved")
 
 
 def write_collection(folder, rng):
     with Collection.open(folder, writable=True) as collection:
         codes = codes_for(rng, 3, collection.n_bits)
-        ids = collection.add(codes)
+        factors = factors_for(rng, collection, len(codes))
+        ids = collection.add(codes, **factors)
         collection.remove(ids[:1])
         if len(collection.ids):
-            collection.upsert(codes[:1], ids=collection.ids[:1])
+            one = {name: values[:1] for name, values in factors.items()}
+            collection.upsert(codes[:1], ids=collection.ids[:1], **one)
         collection.seal()
         collection.compact()
         check_results(collection, rng)
