@@ -180,11 +180,11 @@ def test_a_change_that_is_interrupted_is_undone_and_the_next_one_works(
         collection.add(random_codes(rng, 50, 12))
         before, left, put = content(collection), [n_rows], tables._put
 
-        def interrupted(*arguments):
+        def interrupted(*arguments, **named):
             if left[0] == 0:
                 raise KeyboardInterrupt
             left[0] -= 1
-            put(*arguments)
+            put(*arguments, **named)
 
         with monkeypatch.context() as patched:
             patched.setattr(tables, "_put", interrupted)

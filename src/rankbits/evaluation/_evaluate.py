@@ -60,8 +60,9 @@ def evaluate(
     >>> evaluate(codes[:1], codes, classes([7], [7, 8, 7]), ["AP", "P@1"]).mean
     {'AP': 0.8333333333333333, 'P@1': 1.0}
     >>> weights = np.array([[-0.5, 2.0]])
-    >>> evaluate(None, codes, classes([7], [7, 8, 7]), "AP", query_weights=weights).mean
-    {'AP': 0.5833333333333333}
+    >>> scored = evaluate(None, codes, classes([7], [7, 8, 7]), "AP", query_weights=weights)
+    >>> round(scored.mean["AP"], 4)
+    0.5833
     """
     _check.choice("empty", empty, EMPTY)
     requests = parse_metrics(metrics, queries.n_bits if isinstance(queries, BinaryCodes) else None)

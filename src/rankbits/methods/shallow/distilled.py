@@ -72,7 +72,7 @@ class Distilled(ArrayHasher):
     >>> data = digits()
     >>> hasher = Distilled(16, random_state=0).fit(data.database_x)
     >>> hasher.encode(data.database_x[:3])
-    BinaryCodes(n=3, n_bits=16)
+    BinaryCodes(n=3, n_bits=16, side='items')
     >>> hasher.project_queries(data.query_x[:2]).shape
     (2, 16)
     """
