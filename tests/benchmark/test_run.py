@@ -47,6 +47,28 @@ def test_a_run_is_fit_encode_evaluate_on_the_rows_of_the_split(data_folder):
     assert found["environment"]["numpy"] == np.__version__
 
 
+def test_real_valued_queries_are_ranked_by_their_weights(data_folder, tmp_path):
+    arguments = (S1, data_folder, "itq", 8)
+    by_weights = run(*arguments, split_seeds=[5], queries="real", out=tmp_path)["runs"][0]
+    data = load_features(data_folder / "cifar10_tiny.npz")
+    split = S1.split.draw(data, 5)
+    hasher = methods.get("itq", n_bits=8, random_state=0).fit(data.x[split.training])
+    expected = rankbits.evaluate(
+        None,
+        hasher.encode(data.x[split.database]),
+        affinity.classes(data.y[split.queries], data.y[split.database]),
+        ["AP"],
+        query_weights=hasher.project_queries(data.x[split.queries]),
+    )
+    assert by_weights["metrics"]["AP"]["mean"] == expected.mean["AP"]
+    by_bits = run(*arguments, split_seeds=[5], out=tmp_path)["runs"][0]
+    assert by_bits["metrics"]["AP"]["mean"] != expected.mean["AP"]  # not the file of the other
+    with pytest.raises(InputError, match="queries must be one of"):
+        run(*arguments, queries="floats")
+    with pytest.raises(InputError, match="queries must be bits"):
+        run(DISTANCES, data_folder, "itq", 8, queries="real")
+
+
 def test_seed_i_draws_split_i_and_the_codes(data_folder):
     runs = run(S1, data_folder, ["lsh"], [8], seeds=3)["runs"]
     seeds = [(row["settings"]["split_seed"], row["settings"]["seed"]) for row in runs]

@@ -24,6 +24,7 @@ from rankbits.benchmark._summary import summarise
 from rankbits.errors import InputError
 from rankbits.methods import PosteriorCache
 
+QUERIES = ("bits", "real")
 Report = Callable[[dict[str, Any], bool], None]
 
 
@@ -37,6 +38,7 @@ def run(
     split_seeds: Iterable[int] | None = None,
     params: Mapping[str, Any] | None = None,
     metrics: Iterable[str] = (),
+    queries: str = "bits",
     out: str | os.PathLike[str] | None = None,
     n_threads: int | None = None,
     report: Report | None = None,
@@ -52,6 +54,8 @@ def run(
     split_seeds : draw these splits instead, each with every seed
     params : parameters of the methods; METHOD.NAME is for one method, NAME for all of them
     metrics : more names for `rankbits.evaluate`, beside those of the protocol
+    queries : {"bits", "real"}, how queries are given to the evaluation: as codes, which are ranked
+        by Hamming distance, or as real weights, by which codes are ranked, for every method
     out : folder for a file a run; a run whose file is there is not repeated
     n_threads : int or None, of evaluation, of linear algebra, and of a method that has it
     report : called after each run with its result and whether it was read from `out`
@@ -59,6 +63,7 @@ def run(
     chosen = protocol(protocol_name)
     jobs = planned(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
     names = checked_metrics((*chosen.metrics, *metrics))
+    _check.choice("queries", queries, QUERIES)
     if n_threads is not None:
         n_threads = _check.whole("n_threads", n_threads, 1)
     store, source = Store(out), load_source(chosen.data, data)
@@ -68,12 +73,12 @@ def run(
         task: Task | None = None
         cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
         for job in group:
-            settings = _settings(chosen, source, job, names)
+            settings = _settings(chosen, source, job, names, queries)
             result = store.get(settings)
             is_old = result is not None
             if result is None:
                 task = task or chosen.relevance.task(source.data, split)
-                measured = _measured(job, task, names, n_threads, cache)
+                measured = _measured(job, task, names, n_threads, cache, queries)
                 result = _result(settings, split, measured, n_threads)
                 store.put(settings, result)
             runs.append(result)
@@ -102,12 +107,14 @@ def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
 
 
 def _settings(
-    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...]
+    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...], queries: str
 ) -> dict[str, Any]:
     """Whatever the numbers of a run depend on."""
     from rankbits import __version__
 
+    kind = {} if queries == "bits" else {"queries": queries}  # files of before have none
     return {
+        **kind,
         "protocol": chosen.rules(),
         "data": source.digest,
         "method": job.method,
@@ -121,7 +128,12 @@ def _settings(
 
 
 def _measured(
-    job: Job, task: Task, names: tuple[str, ...], n_threads: int | None, cache: PosteriorCache
+    job: Job,
+    task: Task,
+    names: tuple[str, ...],
+    n_threads: int | None,
+    cache: PosteriorCache,
+    kind: str,
 ) -> dict[str, Any]:
     """Learn, encode, evaluate, with the seconds each took."""
     hasher, clock = create_method(job, n_threads), time.perf_counter
@@ -131,7 +143,8 @@ def _measured(
         started = clock()
         _fit(hasher, job, task)
         fitted = clock()
-        queries, database = hasher.encode_queries(task.query_x), hasher.encode(task.database_x)
+        encode = hasher.project_queries if kind == "real" else hasher.encode_queries
+        queries, database = encode(task.query_x), hasher.encode(task.database_x)
         encoded = clock()
         result = scores(queries, database, task.affinity, names, n_threads)
         evaluated = clock()

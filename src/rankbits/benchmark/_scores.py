@@ -32,15 +32,31 @@ def checked_metrics(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def scores(
-    queries: BinaryCodes,
+    queries: BinaryCodes | np.ndarray,
     database: BinaryCodes,
     affinity: Affinity,
     names: tuple[str, ...],
     n_threads: int | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Mean, queries, queries left out, and conventions of each metric, ready for JSON."""
+    """Mean, queries, queries left out, and conventions of each metric, ready for JSON.
+
+    Queries are codes, or real weights of the bits.
+    """
     usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
-    evaluation = evaluate(queries, database, affinity, usual or ["nDCG"], n_threads=n_threads)
+    codes, weights = (queries, None) if isinstance(queries, BinaryCodes) else (None, queries)
+    if codes is None and len(usual) < len(names):
+        raise InputError(
+            f"{_EIGHT_BITS} and {_RELEASED} are of rankings by Hamming distance; queries must be "
+            "bits for them"
+        )
+    evaluation = evaluate(
+        codes,
+        database,
+        affinity,
+        usual or ["nDCG"],
+        query_weights=weights,
+        n_threads=n_threads,
+    )
     metrics_by_name: dict[str, dict[str, Any]] = evaluation.to_dict()["metrics"]
     saturated = None
     for name in names:

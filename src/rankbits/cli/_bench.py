@@ -1,6 +1,7 @@
 """`rankbits bench`: methods under a protocol, beside what the papers report."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,13 @@ from rankbits.cli._inputs import (
 from rankbits.cli._output import literal, note, number, print_json, print_table
 
 _MOST_LISTED = 3  # metrics of a protocol
+
+
+class QueryKind(StrEnum):
+    """How queries are given to the evaluation."""
+
+    bits = "bits"
+    real = "real"
 
 
 ProtocolArgument = Annotated[
@@ -52,6 +60,12 @@ ParamOption = Annotated[
 MetricOption = Annotated[
     list[str] | None, typer.Option("--metric", help="More metrics; see rankbits evaluate.")
 ]
+QueriesOption = Annotated[
+    QueryKind,
+    typer.Option(
+        "--queries", help="Evaluate queries as codes, or by real weights of the bits of items."
+    ),
+]
 OutOption = Annotated[
     str | None,
     typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
@@ -68,6 +82,7 @@ def bench(
     split_seed: SplitSeedOption = None,
     param: ParamOption = None,
     metric: MetricOption = None,
+    queries: QueriesOption = QueryKind.bits,
     out: OutOption = None,
     threads: ThreadsOption = None,
     output: FormatOption = OutputFormat.json,
@@ -91,6 +106,7 @@ def bench(
             split_seeds=split_seed,
             params=params,
             metrics=metric or (),
+            queries=queries.value,
             out=out,
             n_threads=threads,
             report=_report,
