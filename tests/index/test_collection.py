@@ -201,6 +201,29 @@ def test_a_change_that_is_interrupted_is_undone_and_the_next_one_works(
         assert len(collection) == len(HammingIndex.load(tmp_path / "c")) == 49
 
 
+def test_an_interrupt_just_after_a_transaction_began_leaves_nothing_behind(
+    tmp_path, rng, monkeypatch
+):
+    begin = Database._begin
+
+    def interrupted(self, known_change):
+        begin(self, known_change)
+        raise KeyboardInterrupt
+
+    with Collection.create(tmp_path / "c", 12) as collection:
+        collection.add(random_codes(rng, 50, 12))
+        before = content(collection)
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Database, "_begin", interrupted)
+            collection.add(random_codes(rng, 20, 12))
+        assert content(collection) == before
+        collection.check()
+        collection.add(random_codes(rng, 20, 12))
+        assert len(collection) == 70
+    with Collection.open(tmp_path / "c") as again:
+        assert len(again) == 70
+
+
 def test_a_change_that_is_interrupted_after_its_commit_is_there(tmp_path, rng, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

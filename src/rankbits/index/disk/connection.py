@@ -47,6 +47,7 @@ class Connection:
         if self.is_outdated():
             self._database.close()
             self._database = self._connected()
+        roll_back(self._database)  # Ctrl-C may have come before a transaction could be ended
         return self._database
 
     def require_process(self) -> None:
@@ -128,6 +129,13 @@ def connect(address: str, work_limit: Callable[[], bool] | None = None) -> sqlit
         database.close()
         raise
     return database
+
+
+def roll_back(database: sqlite3.Connection) -> None:
+    """End a transaction, if there is one, with nothing changed."""
+    if database.in_transaction:
+        with suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
 
 
 class _WorkLimit:

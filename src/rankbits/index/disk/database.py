@@ -19,7 +19,7 @@ from rankbits._files import one_line
 from rankbits.errors import FileFormatError, InputError, RankbitsError, UnknownOutcomeError
 from rankbits.index.disk import format1, layout, tables
 from rankbits.index.disk.building import build_part
-from rankbits.index.disk.connection import Connection
+from rankbits.index.disk.connection import Connection, roll_back
 from rankbits.index.disk.lock import WriterLock
 from rankbits.index.disk.segment_file import FileSegment, read_segment
 from rankbits.index.disk.tables import DamageError, PartRow
@@ -209,7 +209,7 @@ class Database:
                 if self.version != tables.version_of(new):
                     database.execute(f"PRAGMA user_version = {tables.version_of(new)}")
         except BaseException:
-            self._roll_back(database)
+            roll_back(database)
             raise
         self._finish(database)
         self._connection.version = tables.version_of(new)
@@ -231,7 +231,7 @@ class Database:
                 tables.write_state(database, None, replace(state, change=state.change + 1))
                 database.execute(f"PRAGMA user_version = {tables.VERSION}")
         except BaseException:
-            self._roll_back(database)
+            roll_back(database)
             raise
         self._finish(database)
 
@@ -240,12 +240,12 @@ class Database:
         with layout.failures(self.folder, "written"):
             database = self._connection.current()
             self._require_lock()
-            database.execute("BEGIN IMMEDIATE")
             try:
+                database.execute("BEGIN IMMEDIATE")
                 self._require_lock()
                 self._require_change(tables.read_change(database), known_change)
             except BaseException:
-                self._roll_back(database)
+                roll_back(database)
                 raise
         return database
 
@@ -278,20 +278,14 @@ class Database:
         try:
             database.execute("COMMIT")
         except sqlite3.Error as error:
-            self._roll_back(database)
+            roll_back(database)
             raise UnknownOutcomeError(
                 f"{self.folder} could not be written: {one_line(error)}; whether this change was "
                 "saved is unknown: open the collection again after the storage works, and look"
             ) from error
         except BaseException:
-            self._roll_back(database)
+            roll_back(database)
             raise
-
-    @staticmethod
-    def _roll_back(database: sqlite3.Connection) -> None:
-        if database.in_transaction:
-            with suppress(sqlite3.Error):
-                database.execute("ROLLBACK")
 
     # Files that no state names
 
@@ -307,7 +301,7 @@ class Database:
                 try:
                     self._delete_strays(state)
                 finally:
-                    self._roll_back(database)
+                    roll_back(database)
 
     def _delete_strays(self, state: State) -> None:
         numbers = {part.number for part in state.parts}
