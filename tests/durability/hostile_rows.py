@@ -13,6 +13,7 @@ import numpy as np
 NUMBERS = (-1, 0, 1, 2, 3, 7, 8, 63, 64, 65, 4095, 4096, 4097, 16384, 2**31 - 1, 2**31, 2**32 - 129)
 NUMBERS += (2**32 - 1, 2**32, 2**40, 2**53, 2**62, 2**63 - 1, 2**63 - 2, -(2**31), -(2**63))
 OTHERS = ("", "x", "12", "../1", "a\nb", "\0", "\ud7ff" * 3, b"", b"\0" * 8, b"\xff" * 8)
+WITH_FACTORS, MARK = 4, ("factors",)  # as `docs/formats.md` has them
 OTHERS += (None, 1.5, -0.0, 1e300, float("inf"), float("-inf"))
 
 
@@ -42,7 +43,7 @@ class Rows:
     def put(self, table, row, fields):
         """Write fields in place of a row under a new checksum; False if SQLite does not take it."""
         pairs = ", ".join(f"{name} = ?" for name in self.columns[table])
-        values = (*fields, crc_of(fields), *row)
+        values = (*fields, self.crc_of(table, fields), *row)
         return self._try(f"UPDATE {table} SET {pairs} WHERE {self._same(table)}", values)
 
     def delete(self, table, row):
@@ -55,14 +56,18 @@ class Rows:
         """SQLite may have turned a value into one of another type when it was written."""
         for table in self.columns:
             for row, fields in self.of(table):
-                if row[-1] != crc_of(fields):
+                if row[-1] != self.crc_of(table, fields):
                     self.put(table, row, fields)
 
     def insert(self, table, fields):
         places = ", ".join("?" * (len(fields) + 1))
-        return self._try(
-            f"INSERT OR REPLACE INTO {table} VALUES ({places})", (*fields, crc_of(fields))
-        )
+        values = (*fields, self.crc_of(table, fields))
+        return self._try(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
+
+    def crc_of(self, table, fields):
+        """The checksum of a row; that of the state of a collection with factors has a mark."""
+        version = self.database.execute("PRAGMA user_version").fetchone()[0]
+        return crc_of((*fields, *MARK) if table == "state" and version == WITH_FACTORS else fields)
 
     def _try(self, statement, values):
         try:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from disk_model import Disk, File
 from hostile import MUTATIONS, NEED_SEGMENTS, Case, build_templates
-from hostile_rows import Rows, crc_of
+from hostile_rows import Rows
 from hostile_schema import mutate_files, mutate_schema
 from hostile_segments import Segment
 from storage import Call
@@ -28,7 +28,7 @@ def test_the_checksums_of_rows_are_those_that_rankbits_writes(base):
         with closing(rows.database):
             for table in rows.columns:
                 for row, fields in rows.of(table):
-                    assert row[-1] == crc_of(fields)
+                    assert row[-1] == rows.crc_of(table, fields)
                     n_rows += 1
     assert n_rows > 15
 
@@ -59,7 +59,9 @@ def test_a_mutation_changes_something_in_every_format_under_right_checksums(base
         if mutation is not mutate_schema:
             rows = Rows(case.folder)
             with closing(rows.database):
-                assert all(row[-1] == crc_of(f) for t in rows.columns for row, f in rows.of(t))
+                assert all(
+                    row[-1] == rows.crc_of(t, f) for t in rows.columns for row, f in rows.of(t)
+                )
     for name in ("format1", "format2", "listed ids"):
         assert n_changed[name] >= 2
 
