@@ -190,8 +190,8 @@ class BaseHasher(Estimator):
         """A torch module that maps raw float32 rows to the logits, for export."""
 
     def _query_torch_module(self) -> Any:
-        """The same for queries, where these have a map of their own."""
-        raise NotImplementedError
+        """The same for queries, which are encoded as items unless a method says otherwise."""
+        return self._torch_module()
 
     def _row_shape(self) -> tuple[int, ...]:
         """Shape of one raw row, for export."""
