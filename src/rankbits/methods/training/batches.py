@@ -14,7 +14,6 @@ from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.config import queries_of_step
 
-REAL_SLOPE = 1.0  # real-valued queries are tanh of their logits
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
 
@@ -57,7 +56,7 @@ class Batch:
     @property
     def query_alpha(self) -> float:
         """The slope of tanh(α f) for queries: 1 where they stay real-valued, else `alpha`."""
-        return REAL_SLOPE if self.has_real_queries else self.alpha
+        return 1.0 if self.has_real_queries else self.alpha  # they are tanh of their logits
 
     def of_items(self) -> "Batch":
         """The batch of the items that are encoded in this step, for a loss that knows no pairs."""

@@ -21,7 +21,6 @@ from rankbits.methods.registry import known_name
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import backbones, growing
 from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
 from rankbits.methods.training.fields import check_parameters
@@ -203,7 +202,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         if not self._has_query_map:
             return self._logits(rows)
         logits = self._encode_rows(self.query_encoder_, rows)
-        return torch.tanh(REAL_SLOPE * logits).numpy()
+        return torch.tanh(logits).numpy()
 
     def _encode_rows(self, encoder: Encoder, rows: np.ndarray) -> Tensor:
         with limit_threads(self.n_threads):

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.batches import REAL_SLOPE
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 
@@ -111,7 +110,7 @@ class HardScore:
         """Values of the queries against the items, each encoded by the map of its side."""
         rows, lists = self.query_inputs[self.queries], dict[str, Any]()
         if self.has_real_queries:
-            queries = torch.tanh(REAL_SLOPE * encode_rows(query_map(module), rows))
+            queries = torch.tanh(encode_rows(query_map(module), rows))
             lists["n_bins"] = _GRID
         else:
             queries = _codes(query_map(module), rows)
