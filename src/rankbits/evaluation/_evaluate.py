@@ -14,7 +14,7 @@ from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes, require_same_bits
 from rankbits.errors import InputError
 from rankbits.evaluation._by_distance import evaluate_by_distance
-from rankbits.evaluation._reference import refuse_reference, score_all
+from rankbits.evaluation._reference import Score, refuse_reference, score_all
 from rankbits.evaluation._result import EMPTY, Evaluation, evaluation_of_histogram
 from rankbits.evaluation._shards import Progress
 from rankbits.histogram import CodeDistances, TieHistogram, count_ties
@@ -66,21 +66,54 @@ def evaluate(
     """
     _check.choice("empty", empty, EMPTY)
     requests = parse_metrics(metrics, queries.n_bits if isinstance(queries, BinaryCodes) else None)
+    options: dict[str, Any] = {
+        "exclude_self": exclude_self,
+        "n_threads": n_threads,
+        "progress": progress,
+    }
     if query_weights is None:
-        codes = _required(queries)
-        require_same_bits(codes, database)
-        shape = len(codes), len(database)
+        shape, score = _score_codes(_required(queries), database, empty, **options)
     else:
-        source = _weighted(queries, database, query_weights)
-        shape = source.shape
+        shape, score = _score_weights(queries, database, query_weights, empty, **options)
+    return score_all(requests, affinity, reference, shape, score)
+
+
+def _score_codes(
+    queries: BinaryCodes,
+    database: BinaryCodes,
+    empty: str,
+    *,
+    exclude_self: bool | np.ndarray,
+    n_threads: int | None,
+    progress: Progress | None,
+) -> tuple[tuple[int, int], Score]:
+    """Numbers of queries and items, and how rankings by Hamming distance are scored."""
+    require_same_bits(queries, database)
 
     def score(affinity: Affinity, requests: Sequence[NamedMetric]) -> Evaluation:
-        if query_weights is None:
-            hist = count_ties(
-                codes, database, affinity, exclude_self, n_threads=n_threads, progress=progress
+        hist = count_ties(
+            queries, database, affinity, exclude_self, n_threads=n_threads, progress=progress
+        )
+        values = _values_of_codes(queries, database, hist, requests, exclude_self, n_threads)
+        return evaluation_of_histogram(values, requests, hist, empty)
+
+    return (len(queries), len(database)), score
+
+
+def _score_weights(
+    queries: BinaryCodes | None, database: BinaryCodes, weights: Any, empty: str, **options: Any
+) -> tuple[tuple[int, int], Score]:
+    """The same of rankings by real weights; codes of the queries, if there are any, must fit."""
+    source = CodeDistances(weights, database)
+    if queries is not None:
+        require_same_bits(queries, database)
+        if len(queries) != source.shape[0]:
+            raise InputError(
+                f"query_weights must have a row for each query, got {source.shape[0]} rows for "
+                f"{len(queries)} queries"
             )
-            values = _values_of_codes(codes, database, hist, requests, exclude_self, n_threads)
-            return evaluation_of_histogram(values, requests, hist, empty)
+
+    def score(affinity: Affinity, requests: Sequence[NamedMetric]) -> Evaluation:
         return evaluate_by_distance(
             source,
             affinity,
@@ -88,12 +121,10 @@ def evaluate(
             empty,
             ranked_by="the inner product of real-valued queries and codes",
             n_bits=database.n_bits,
-            exclude_self=exclude_self,
-            n_threads=n_threads,
-            progress=progress,
+            **options,
         )
 
-    return score_all(requests, affinity, reference, shape, score)
+    return source.shape, score
 
 
 def evaluate_histogram(
@@ -154,16 +185,3 @@ def _required(queries: BinaryCodes | None) -> BinaryCodes:
     if queries is None:
         raise InputError("queries must be BinaryCodes, got None; only query_weights= replaces them")
     return queries
-
-
-def _weighted(queries: BinaryCodes | None, database: BinaryCodes, weights: Any) -> CodeDistances:
-    """Distances by weights; codes of the queries, if there are any, must fit them."""
-    source = CodeDistances(weights, database)
-    if queries is not None:
-        require_same_bits(queries, database)
-        if len(queries) != source.shape[0]:
-            raise InputError(
-                f"query_weights must have a row for each query, got {source.shape[0]} rows for "
-                f"{len(queries)} queries"
-            )
-    return source
