@@ -10,8 +10,7 @@ from rankbits.cli import _evaluation_runs as runs
 from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import number, print_json, print_table, warn
-from rankbits.cli._ranked_runs import load_vectors_run, load_weights_run
-from rankbits.cli._runs import RelevanceFiles, RunFiles, load_run
+from rankbits.cli._runs import RelevanceFiles, RunFiles
 from rankbits.evaluation import Evaluation, save_per_query
 from rankbits.metrics import parse_metrics
 
@@ -122,33 +121,32 @@ def evaluate(
         _require_one_source(sources, queries, database)
         if save_histogram is not None and (rankings or query_weights or vectors):
             raise typer.BadParameter("--save-histogram is for codes ranked by Hamming distance")
+        files = RunFiles(query_weights or queries, database, relevance, bits, codes.value)
         if histogram:
             _refuse_codes(relevance, bits, threads, reference)
             result, counts = runs.evaluate_saved(histogram, request), None
         elif rankings is not None:
             result, counts = runs.evaluate_lists(rankings, reference, relevance, request)
         elif query_weights is not None:
-            weighted = load_weights_run(query_weights, database or [], relevance, bits, codes)
-            result, counts = (
-                runs.evaluate_weights(weighted, reference, request),
-                weighted.qrels_counts,
-            )
+            result, counts = runs.evaluate_weights(files, reference, request)
         elif vectors:
-            real = load_vectors_run(queries or "", database or [], relevance)
-            result = runs.evaluate_vectors(real, reference, vector_metric, request)
-            counts = real.qrels_counts
+            result, counts = runs.evaluate_vectors(files, reference, vector_metric, request)
         else:
-            run = load_run(RunFiles(queries, database, relevance, bits, codes.value))
-            result, counts = runs.evaluate_run(run, reference, request), run.qrels_counts
+            result, counts = runs.evaluate_run(files, reference, request)
         if counts is not None:
             details["judgements"] = {
                 name.removeprefix("n_"): count for name, count in asdict(counts).items()
             }
-        if per_query is not None:
-            save_per_query(result, per_query)
-        if save_histogram is not None:
-            result.histogram.save(save_histogram)
+        _write(result, per_query, save_histogram)
     _print(result, details, output)
+
+
+def _write(result: Evaluation, per_query: str | None, histogram: str | None) -> None:
+    """Write the files that were asked for."""
+    if per_query is not None:
+        save_per_query(result, per_query)
+    if histogram is not None:
+        result.histogram.save(histogram)
 
 
 def _require_one_source(

@@ -9,8 +9,14 @@ import typer
 
 from rankbits.affinity import QrelsCounts
 from rankbits.cli._output import progress_bar
-from rankbits.cli._ranked_runs import RealRun, load_ranked_run, load_reference, warn_of_queries
-from rankbits.cli._runs import RelevanceFiles, Run
+from rankbits.cli._ranked_runs import (
+    load_ranked_run,
+    load_reference,
+    load_vectors_run,
+    load_weights_run,
+    warn_of_queries,
+)
+from rankbits.cli._runs import RelevanceFiles, Run, RunFiles, load_run
 from rankbits.codes import BinaryCodes
 from rankbits.evaluation import (
     Evaluation,
@@ -34,7 +40,16 @@ class EvaluationRequest:
     n_threads: int | None
 
 
-def evaluate_run(run: Run, reference: str | None, request: EvaluationRequest) -> Evaluation:
+Outcome = tuple[Evaluation, QrelsCounts | None]  # and what became of judgements by id
+
+
+def evaluate_run(files: RunFiles, reference: str | None, request: EvaluationRequest) -> Outcome:
+    """Codes against codes."""
+    run = load_run(files)
+    return _evaluate_shards(run, reference, request), run.qrels_counts
+
+
+def _evaluate_shards(run: Run, reference: str | None, request: EvaluationRequest) -> Evaluation:
     """Add the counts of the shards; join the shards only for a metric that needs all codes."""
     metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
@@ -61,9 +76,11 @@ def evaluate_run(run: Run, reference: str | None, request: EvaluationRequest) ->
     return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def evaluate_weights(run: RealRun, reference: str | None, request: EvaluationRequest) -> Evaluation:
+def evaluate_weights(files: RunFiles, reference: str | None, request: EvaluationRequest) -> Outcome:
+    """Real-valued queries against codes."""
+    run = load_weights_run(files)
     with progress_bar("counting ties") as progress:
-        return evaluate_codes(
+        result = evaluate_codes(
             None,
             cast(BinaryCodes, run.database),
             run.affinity,
@@ -75,14 +92,16 @@ def evaluate_weights(run: RealRun, reference: str | None, request: EvaluationReq
             n_threads=request.n_threads,
             progress=progress,
         )
+    return result, run.qrels_counts
 
 
 def evaluate_vectors(
-    run: RealRun, reference: str | None, metric: str, request: EvaluationRequest
-) -> Evaluation:
+    files: RunFiles, reference: str | None, metric: str, request: EvaluationRequest
+) -> Outcome:
     """Vectors against vectors."""
+    run = load_vectors_run(files)
     with progress_bar("counting ties") as progress:
-        return score_vectors(
+        result = score_vectors(
             run.queries,
             run.database,
             run.affinity,
@@ -94,12 +113,13 @@ def evaluate_vectors(
             n_threads=request.n_threads,
             progress=progress,
         )
+    return result, run.qrels_counts
 
 
 def evaluate_lists(
     rankings: str, reference: str | None, relevance: RelevanceFiles, request: EvaluationRequest
-) -> tuple[Evaluation, QrelsCounts | None]:
-    """Lists of results, and what became of judgements by id."""
+) -> Outcome:
+    """Lists of results."""
     run = load_ranked_run(rankings, reference, relevance)
     result = evaluate_rankings(
         run.results.ids,

@@ -9,7 +9,7 @@ import typer
 from rankbits.affinity import Affinity, QrelsCounts, qrels_pairs, read_judgements
 from rankbits.cli._judgements import CodeFiles
 from rankbits.cli._output import warn
-from rankbits.cli._runs import RelevanceFiles
+from rankbits.cli._runs import RelevanceFiles, RunFiles
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array, load_codes, load_ids, load_judgements, load_labels
 from rankbits.errors import InputError
@@ -37,22 +37,14 @@ class RankedRun:
     qrels_counts: QrelsCounts | None
 
 
-def load_vectors_run(queries: str, database: Sequence[str], relevance: RelevanceFiles) -> RealRun:
+def load_vectors_run(files: RunFiles) -> RealRun:
     """Vectors of both sides; a .npy stays on the disk."""
-    query_vectors, item_vectors = load_array(queries), load_array(_only(database))
-    return _real_run(queries, query_vectors, database, item_vectors, relevance)
+    return _real_run(files, load_array(_only(files.database or ())))
 
 
-def load_weights_run(
-    weights: str,
-    database: Sequence[str],
-    relevance: RelevanceFiles,
-    n_bits: int | None,
-    form: str,
-) -> RealRun:
+def load_weights_run(files: RunFiles) -> RealRun:
     """Real-valued queries and codes of the items."""
-    codes = load_codes(_only(database), n_bits, form)
-    return _real_run(weights, load_array(weights), database, codes, relevance)
+    return _real_run(files, load_codes(_only(files.database or ()), files.n_bits, files.form))
 
 
 def load_ranked_run(rankings: str, reference: str | None, relevance: RelevanceFiles) -> RankedRun:
@@ -83,17 +75,12 @@ def load_reference(path: str | None) -> np.ndarray | None:
     return load_results(path).ids
 
 
-def _real_run(
-    query_file: str,
-    queries: np.ndarray,
-    database_files: Sequence[str],
-    database: np.ndarray | BinaryCodes,
-    relevance: RelevanceFiles,
-) -> RealRun:
-    if not relevance.are_given:
+def _real_run(files: RunFiles, database: np.ndarray | BinaryCodes) -> RealRun:
+    queries = load_array(files.queries or "")
+    if not files.relevance.are_given:
         return RealRun(queries, database, None, None)
-    files = CodeFiles(query_file, len(queries), database_files, [len(database)])
-    return RealRun(queries, database, *relevance.load(files))
+    sizes = CodeFiles(files.queries or "", len(queries), files.database or (), [len(database)])
+    return RealRun(queries, database, *files.relevance.load(sizes))
 
 
 def _named_run(rankings: str, reference: str | None, relevance: RelevanceFiles) -> RankedRun:
