@@ -128,58 +128,72 @@ def remove(
     _print(started, index=folder, removed=len(removed_ids), items=n_items)
 
 
+QueriesArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[QUERIES]", help="Codes of the queries, or --model and --vectors."),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="Folder of the model that encoded the items."),
+]
+VectorsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vectors",
+        help="Instead of QUERIES: features of the queries, which MODEL turns into weights of "
+        "bits; items come in order of (score, id), the largest score first.",
+    ),
+]
+KOption = Annotated[
+    int | None,
+    typer.Option("-k", "--k", min=1, help=f"Number of neighbors, default {_DEFAULT_K}."),
+]
+RadiusOption = Annotated[
+    int | None,
+    typer.Option("--radius", min=0, help="Instead of -k: all items within this distance."),
+]
+TiesOption = Annotated[
+    TieChoice, typer.Option("--ties", help="Items as far as the k-th: lowest ids only, or all.")
+]
+AllowedOption = Annotated[
+    str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
+]
+KindOption = Annotated[
+    Kind, typer.Option("--kind", help=f"{_KINDS}. All but {_INEXACT} are exact.")
+]
+EngineOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option of the kind as NAME=VALUE, such as n_probes=32."),
+]
+VerifyOption = Annotated[
+    bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
+]
+NamesOption = Annotated[
+    str | None,
+    typer.Option("--names", help="Text file whose line i, from 0, is the name of id i."),
+]
+OutOption = Annotated[
+    str | None, typer.Option("--out", help="Write distances and ids to this .npz instead.")
+]
+
+
 @index.command()
 def search(
     folder: Folder,
-    queries: Annotated[
-        str | None,
-        typer.Argument(metavar="[QUERIES]", help="Codes of the queries, or --model and --vectors."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="Folder of the model that encoded the items."),
-    ] = None,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            "--vectors",
-            help="Instead of QUERIES: features of the queries, which MODEL turns into weights of "
-            "bits; items come in order of (score, id), the largest score first.",
-        ),
-    ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option("-k", "--k", min=1, help=f"Number of neighbors, default {_DEFAULT_K}."),
-    ] = None,
-    radius: Annotated[
-        int | None,
-        typer.Option("--radius", min=0, help="Instead of -k: all items within this distance."),
-    ] = None,
-    ties: Annotated[
-        TieChoice, typer.Option("--ties", help="Items as far as the k-th: lowest ids only, or all.")
-    ] = TieChoice.id,
-    allowed: Annotated[
-        str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
-    ] = None,
+    queries: QueriesArgument = None,
+    model: ModelOption = None,
+    vectors: VectorsOption = None,
+    k: KOption = None,
+    radius: RadiusOption = None,
+    ties: TiesOption = TieChoice.id,
+    allowed: AllowedOption = None,
     form: FormOption = CodeForm.auto,
-    kind: Annotated[
-        Kind, typer.Option("--kind", help=f"{_KINDS}. All but {_INEXACT} are exact.")
-    ] = Kind("auto"),
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", help="Option of the kind as NAME=VALUE, such as n_probes=32."),
-    ] = None,
+    kind: KindOption = Kind("auto"),
+    option: EngineOption = None,
     threads: ThreadsOption = None,
-    verify: Annotated[
-        bool, typer.Option("--verify/--no-verify", help="Compare the files with their checksums.")
-    ] = True,
-    names: Annotated[
-        str | None,
-        typer.Option("--names", help="Text file whose line i, from 0, is the name of id i."),
-    ] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", help="Write distances and ids to this .npz instead.")
-    ] = None,
+    verify: VerifyOption = True,
+    names: NamesOption = None,
+    out: OutOption = None,
 ) -> None:
     """Print the items of INDEX that are nearest to each query, in order of (distance, id)."""
     if radius is not None and (k is not None or ties is TieChoice.complete):
