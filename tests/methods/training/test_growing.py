@@ -8,8 +8,6 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
 from rankbits.errors import InputError
-from rankbits.methods.training import posterior as stage
-from rankbits.methods.training import sample_pool
 from rankbits.methods.training.geometry import QUERY_WEIGHT, Geometry, measure_confidence
 from rankbits.methods.training.growing import whiten_within_classes
 
@@ -17,15 +15,7 @@ QUICK = {"epochs": 3, "n_threads": 1, "random_state": 0}
 KNOWN = 6  # digits below it have labels
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short():
-    """Runs of seconds: the same stages with fewer steps and rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "_FEWEST_STEPS", 60)
-        patch.setattr(stage, "_PILOT_STEPS", 30)
-        patch.setattr(sample_pool, "_FEWEST_SAMPLES", 3000)
-        patch.setattr(sample_pool, "_SAMPLES_PER_ROW", 2)
-        yield
+pytestmark = pytest.mark.usefixtures("short_posterior")
 
 
 @pytest.fixture(scope="module")

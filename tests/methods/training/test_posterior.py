@@ -22,15 +22,7 @@ X, Y = make_blobs(700, 12, centers=5, cluster_std=6.0, random_state=0)
 QUICK = {"n_bits": 16, "epochs": 2, "n_threads": 1, "random_state": 0}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short():
-    """Runs of seconds: the same stages with fewer steps and rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "_FEWEST_STEPS", 60)
-        patch.setattr(stage, "_PILOT_STEPS", 30)
-        patch.setattr(sample_pool, "_FEWEST_SAMPLES", 2000)
-        patch.setattr(sample_pool, "_SAMPLES_PER_ROW", 2)
-        yield
+pytestmark = pytest.mark.usefixtures("short_posterior")
 
 
 @pytest.fixture(scope="module")
