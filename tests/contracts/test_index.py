@@ -24,7 +24,8 @@ from oracles.search import (
     queries_about,
     within,
 )
-from rankbits import _native
+from rankbits import BinaryCodes, _native
+from rankbits.errors import InputError
 from rankbits.index import HammingIndex, engines
 from rankbits.index.engines import auto, cache
 
@@ -319,3 +320,22 @@ def test_the_same_search_finds_the_same_again(dispatch, kind):
     found = pairs_of_table(first.search(queries, 10, n_threads=1))
     assert pairs_of_table(first.search(queries, 10, n_threads=2)) == found
     assert pairs_of_table(second.search(queries, 10, n_threads=3)) == found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_codes_that_come_out_of_an_index_are_of_the_side_of_those_that_went_in(kind):
+    codes = codes_like("uniform", np.random.default_rng(0), 70, 12)
+    items, queries = (BinaryCodes(codes.packed, 12, "a", side) for side in ("items", "queries"))
+    index = built(kind, items)
+    for use in (lambda: index.add(queries), lambda: index.upsert(queries, np.arange(70))):
+        with pytest.raises(InputError, match="codes must be encoded as items, got codes for quer"):
+            use()
+    assert (index.side, index.codes().side, index.codes([3, 5]).side) == ("items",) * 3
+    for search in (index.search, index.within, index.tune):
+        search(queries, 3)
+        with pytest.raises(InputError, match="codes must be encoded as queries, got codes for it"):
+            search(index.codes([3, 5]), 3)
+    index.search_real(np.ones((1, 12)), 3)
+    unsided = built(kind, codes)
+    assert (unsided.side, unsided.codes().side) == (None, None)
+    unsided.search(unsided.codes([3, 5]), 3)

@@ -61,14 +61,17 @@ def build_templates(base):
         "empty": (24, (), (), ()),
         "one item": (1, (4,), (), ()),
         "factors": (30, range(80), range(7), range(80, 90)),
+        "side": (30, range(80), range(7), range(80, 90)),
+        "factors and side": (17, range(80), range(7), range(80, 90)),
     }
     for number, (name, (n_bits, sealed, removed, unsealed)) in enumerate(shapes.items()):
         folder = base / f"template-{number}"
         model = "f00d" if number % 2 else None
-        with Collection.create(folder, n_bits, factors=name == "factors") as collection:
+        side = "items" if "side" in name else None
+        with Collection.create(folder, n_bits, factors="factors" in name) as collection:
             for ids in (sealed, [key + 10_000 for key in sealed]) if number == 1 else (sealed,):
                 if len(ids):
-                    codes = BinaryCodes(codes_for(rng, len(ids), n_bits), n_bits, model)
+                    codes = BinaryCodes(codes_for(rng, len(ids), n_bits), n_bits, model, side)
                     collection.add(codes, ids=list(ids), **factors_for(rng, collection, len(ids)))
                     collection.seal()
             if len(removed):

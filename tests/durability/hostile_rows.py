@@ -13,7 +13,7 @@ import numpy as np
 NUMBERS = (-1, 0, 1, 2, 3, 7, 8, 63, 64, 65, 4095, 4096, 4097, 16384, 2**31 - 1, 2**31, 2**32 - 129)
 NUMBERS += (2**32 - 1, 2**32, 2**40, 2**53, 2**62, 2**63 - 1, 2**63 - 2, -(2**31), -(2**63))
 OTHERS = ("", "x", "12", "../1", "a\nb", "\0", "\ud7ff" * 3, b"", b"\0" * 8, b"\xff" * 8)
-WITH_FACTORS, MARK = 4, ("factors",)  # as `docs/formats.md` has them
+MARKS = {4: ("factors",), 5: ("items",), 6: ("factors", "items")}  # of `docs/formats.md`
 OTHERS += (None, 1.5, -0.0, 1e300, float("inf"), float("-inf"))
 
 
@@ -65,9 +65,9 @@ class Rows:
         return self._try(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
 
     def crc_of(self, table, fields):
-        """The checksum of a row; that of the state of a collection with factors has a mark."""
+        """The checksum of a row; that of the state ends in the marks of its format, if any."""
         version = self.database.execute("PRAGMA user_version").fetchone()[0]
-        return crc_of((*fields, *MARK) if table == "state" and version == WITH_FACTORS else fields)
+        return crc_of((*fields, *MARKS.get(version, ())) if table == "state" else fields)
 
     def _try(self, statement, values):
         try:

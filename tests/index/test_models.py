@@ -142,3 +142,63 @@ def test_a_file_of_query_codes_does_not_become_an_index(rng, tmp_path):
     queries.save(tmp_path / "queries.npz")
     with pytest.raises(InputError, match=r"must be encoded as items, got codes for queries"):
         interop.from_npz(tmp_path / "queries.npz")
+
+
+def codes_for(rng, side, model="first", n=5):
+    return BinaryCodes(random_codes(rng, n, 12).packed, 12, model, side)
+
+
+def test_the_first_codes_with_a_side_decide_it(rng, index):
+    unknown = codes_for(rng, None, model=None)
+    index.add(unknown)
+    index.search(index.codes([0]), 3)
+    index.add(codes_for(rng, "items"))
+    assert (index.model, index.side) == ("first", "items")
+    index.add(unknown)
+    index.upsert(unknown, [0, 1, 2, 3, 4])
+    index.compact()
+    assert (index.side, index.codes([0, 12]).side) == ("items", "items")
+    with pytest.raises(InputError, match="codes must be encoded as queries, got codes for items"):
+        index.search(index.codes([0]), 3)
+
+
+def test_an_index_that_was_emptied_takes_the_side_of_another_model(rng, index):
+    for model, side in (("first", "items"), ("second", None), ("third", "items")):
+        index.remove(index.ids)
+        index.add(codes_for(rng, "items", "fourth")[:0])
+        index.add(codes_for(rng, side, model))
+        assert (index.model, index.side) == (model, side)
+
+
+def test_the_side_is_kept_on_disk_in_copies_and_in_files(rng, tmp_path):
+    index = HammingIndex(12)
+    index.add(codes_for(rng, "items"))
+    index.save(tmp_path / "saved")
+    with Collection.open(tmp_path / "saved") as collection:
+        assert collection.side == collection.index().side == collection.info()["side"] == "items"
+        collection.snapshot(tmp_path / "copy")
+    loaded = [HammingIndex.load(tmp_path / "copy", mmap=mmap) for mmap in (True, False)]
+    for name in ("npz", "parquet"):
+        getattr(interop, f"to_{name}")(index, tmp_path / f"file.{name}")
+        loaded.append(getattr(interop, f"from_{name}")(tmp_path / f"file.{name}"))
+        assert BinaryCodes.load(tmp_path / f"file.{name}").side == "items"
+    for again in (*loaded, pickle.loads(pickle.dumps(index))):
+        assert (again.side, again.codes().side, again.model) == ("items", "items", "first")
+        with pytest.raises(InputError, match="codes must be encoded as queries"):
+            again.search(again.codes([0]), 1)
+
+
+def test_tables_and_neighbors_refuse_to_search_by_codes_of_items(rng):
+    items = codes_for(rng, "items")
+    tables = TablesIndex(12, n_tables=2)
+    tables.add([items, items])
+    neighbors = HammingNeighbors(n_neighbors=2).fit(items)
+    for use in (
+        lambda: tables.search(tables.codes([0]), 2),
+        lambda: tables.within(tables.codes([0]), 2),
+        lambda: neighbors.kneighbors(items),
+        neighbors.kneighbors,
+        neighbors.radius_neighbors,
+    ):
+        with pytest.raises(InputError, match="codes must be encoded as queries"):
+            use()

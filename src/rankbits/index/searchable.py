@@ -61,6 +61,14 @@ class Searchable(ABC):
         """
         return self._current().model
 
+    @property
+    def side(self) -> str | None:
+        """What the codes are for: "items" if their model encodes queries by another map, else None.
+
+        Codes with a side that are taken out of an index are refused as queries.
+        """
+        return self._current().side
+
     def __len__(self) -> int:
         return len(self._current())
 

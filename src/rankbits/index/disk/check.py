@@ -30,6 +30,7 @@ def describe(state: State, folder: Path, version: int) -> dict[str, Any]:
         "bits": state.code_bits,
         **({"factors": True} if state.has_factors else {}),
         "model": state.model,
+        **({"side": state.side} if state.side else {}),
         "items": len(state),
         "unsealed": len(state) - n_in_files,
         "removed": sum(part.n_removed for part in state.parts),

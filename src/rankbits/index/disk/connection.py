@@ -155,8 +155,7 @@ def _examine(database: sqlite3.Connection, path: Path) -> int:
         raise FileFormatError(f"{path} is no collection of rankbits")
     version = _number(database, "PRAGMA user_version")
     schemas = {
-        tables.VERSION: tables.SCHEMA,
-        tables.WITH_FACTORS: tables.SCHEMA,
+        **dict.fromkeys(tables.VERSIONS, tables.SCHEMA),
         tables.WITHOUT_MODEL: tables.SCHEMA_WITHOUT_MODEL,
         format1.VERSION: format1.SCHEMA,
     }

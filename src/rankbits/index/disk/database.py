@@ -148,10 +148,10 @@ class Database:
             parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
         counters = manifest.next_id, manifest.next_part, manifest.change
-        has_factors = self.version == tables.WITH_FACTORS
+        has_factors, side = tables.traits_of(self.version)
         if has_factors and manifest.n_bits <= FACTOR_BITS:
             raise DamageError(f"its codes would have {manifest.n_bits} bits with their factors")
-        return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors)
+        return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors, side)
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)
@@ -229,7 +229,7 @@ class Database:
                 for statement in tables.SCHEMA:
                     database.execute(statement)
                 tables.write_state(database, None, replace(state, change=state.change + 1))
-                database.execute(f"PRAGMA user_version = {tables.VERSION}")
+                database.execute(f"PRAGMA user_version = {tables.version_of(state)}")
         except BaseException:
             roll_back(database)
             raise

@@ -1,7 +1,9 @@
 """Rows of the SQLite database of a collection, format 3, and of format 2, which knew no model.
 
-Format 4 is format 3 of a collection with factors: two bytes stand before each code, and the
-checksum of the state's row says so, lest a wrong number of the format pass for the other.
+Formats 4 to 6 have the tables of format 3, and say by their number what 3 has no column for: that
+two bytes of factors stand before each code (4 and 6), and that the codes are for items of a model
+which encodes queries by another map (5 and 6). The checksum of the state's row says so as well,
+lest a wrong number of the format pass for another.
 
 SQLite does not notice a flipped bit, so every row ends in a CRC-32 of its fields, and the number of
 parts stands in the row of the state: a state is read as it was written, or not at all. The rows may
@@ -17,6 +19,7 @@ import numpy as np
 
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.codes.note import checked_model
+from rankbits.codes.sides import ITEMS
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.disk.segment_file import FileSegment
 from rankbits.index.inputs import MAX_ID
@@ -25,7 +28,15 @@ from rankbits.index.store.segment import MAX_ROWS, Segment
 from rankbits.index.store.state import State
 from rankbits.index.store.words import WORD, all_words
 
-VERSION, WITHOUT_MODEL, WITH_FACTORS = 3, 2, 4
+WITHOUT_MODEL = 2
+_VERSIONS: dict[tuple[bool, str | None], int] = {  # by has_factors and side of a state
+    (False, None): 3,
+    (True, None): 4,
+    (False, ITEMS): 5,
+    (True, ITEMS): 6,
+}
+_TRAITS = {version: traits for traits, version in _VERSIONS.items()}
+VERSIONS = frozenset(_TRAITS)  # those that are written today
 CHUNK = 1 << 14  # rows whose marks are written together
 _WORDS = CHUNK // WORD
 _STATE = (
@@ -45,8 +56,13 @@ Row = tuple[Any, ...]
 
 
 def version_of(state: State) -> int:
-    """The format that a state is written in."""
-    return WITH_FACTORS if state.has_factors else VERSION
+    """The format that a state is written in: the oldest that can say all of it."""
+    return _VERSIONS[state.has_factors, state.side]
+
+
+def traits_of(version: int) -> tuple[bool, str | None]:
+    """Whether collections of a format have factors, and the side that their codes are for."""
+    return _TRAITS.get(version, (False, None))
 
 
 class DamageError(FileFormatError):
@@ -98,7 +114,7 @@ def read_manifest(database: sqlite3.Connection, version: int) -> Manifest:
     rows = _rows(
         database,
         f"SELECT one, n_bits, next_id, next_part, change, n_parts, {column}crc FROM state",  # noqa: S608
-        mark=_mark_of(has_factors=version == WITH_FACTORS),
+        mark=_mark_of(version),
     )
     if len(rows) != 1:
         raise DamageError("it has no state")
@@ -209,9 +225,10 @@ def require_numbers(table: str, fields: Sequence[Any]) -> None:
             raise DamageError(f"table {table} has {field!r:.40} where an integer must be")
 
 
-def _mark_of(*, has_factors: bool) -> Row:
+def _mark_of(version: int) -> Row:
     """What stands behind the fields of the state where its checksum is computed."""
-    return ("factors",) if has_factors else ()
+    has_factors, side = traits_of(version)
+    return (*(("factors",) if has_factors else ()), *((side,) if side else ()))
 
 
 def _rows(
@@ -252,7 +269,7 @@ def write_state(database: sqlite3.Connection, old: State | None, new: State) -> 
         if part is not before.get(part.number):
             _put_part(database, part, before.get(part.number))
     numbers = new.n_bits, new.next_id, new.next_part, new.change
-    mark = _mark_of(has_factors=new.has_factors)
+    mark = _mark_of(version_of(new))
     _put(database, "state", 1, *numbers, len(new.parts), new.model, mark=mark)
 
 

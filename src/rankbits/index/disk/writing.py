@@ -35,7 +35,7 @@ def upgrade_collection(folder: Path) -> int:
     database = Database.open(folder, is_writer=True, upgrades=True)
     try:
         version = database.version
-        if version not in (tables.VERSION, tables.WITH_FACTORS):
+        if version not in tables.VERSIONS:
             database.upgrade(database.load())
         return version
     finally:

@@ -37,6 +37,11 @@ class CodeSource(Protocol):
         ...
 
     @property
+    def side(self) -> str | None:
+        """What the codes are for, if their model encodes queries and items differently."""
+        ...
+
+    @property
     def ids(self) -> np.ndarray:
         """All ids, ascending."""
         ...
@@ -60,7 +65,7 @@ def require_source(index: Any) -> None:
 
 def note_of(index: CodeSource) -> Note:
     """What is known about the codes of an index, for a file that has room for it."""
-    return Note(index.n_bits, index.model)
+    return Note(index.n_bits, index.model, index.side)
 
 
 def blocks(index: CodeSource, size: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -105,7 +105,7 @@ def rebuilt(
 
 
 def _accept(state: State, codes: Any, factors: Any) -> tuple[State, BinaryCodes]:
-    """The codes that shall come in, and the state under their model if it knew none so far.
+    """The codes that shall come in, and the state under their model and side if it knew none yet.
 
     They are as they are stored: with the factors before them, if the index has factors.
 
@@ -117,10 +117,12 @@ def _accept(state: State, codes: Any, factors: Any) -> tuple[State, BinaryCodes]
     factor_bytes = inputs.factors_of(factors, len(given), is_needed=state.has_factors)
     if factor_bytes is not None:
         packed = np.concatenate([factor_bytes, given.packed], axis=1)
-        given = BinaryCodes(packed, state.n_bits, given.model)
-    if given.model is None or given.model == state.model or len(given) == 0:
+        given = BinaryCodes(packed, state.n_bits, given.model, given.side)
+    if len(given) == 0:
         return state, given
-    return replace(state, model=given.model), given
+    is_other_model = given.model not in (None, state.model) and not state.parts
+    side = given.side if is_other_model else given.side or state.side
+    return replace(state, model=given.model or state.model, side=side), given
 
 
 def _fresh_ids(state: State, n: int) -> range:

@@ -27,6 +27,7 @@ class State:
     parts : the oldest first
     model : fingerprint of the model that made the codes, None if it is unknown
     has_factors : whether two bytes of factors stand before each code
+    side : "items" if the model encodes queries by another map, None if codes serve as both
     """
 
     n_bits: int
@@ -36,6 +37,7 @@ class State:
     parts: tuple[Part, ...] = ()
     model: str | None = None
     has_factors: bool = False
+    side: str | None = None
 
     def __len__(self) -> int:
         return self._n_items
@@ -80,7 +82,8 @@ class State:
     def codes(self, ids: np.ndarray) -> BinaryCodes:
         """The codes of items, in the order of ids."""
         n_before = FACTOR_BYTES if self.has_factors else 0
-        return BinaryCodes(self._stored(ids)[:, n_before:], self.code_bits, self.model)
+        packed = self._stored(ids)[:, n_before:]
+        return BinaryCodes(packed, self.code_bits, self.model, self.side)
 
     def factors(self, ids: np.ndarray) -> np.ndarray:
         """The two bytes of factors of items, in the order of ids."""
