@@ -4,6 +4,8 @@ Items are rows of independent standard normal numbers, one for each bit, and cod
 Queries are such rows too; the Hamming scan and faiss's flat index get the signs of the queries.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rankbits import BinaryCodes
@@ -22,7 +24,6 @@ BLOCK_ROWS = 1 << 17
 def real(run: Run) -> None:
     for n_bits in (32, 64, 128):
         compare(run, run.size(MILLION), n_bits, (10, 100))
-    show_growth(run)
 
 
 def compare(run: Run, n: int, n_bits: int, ks: tuple[int, ...]) -> None:
@@ -86,20 +87,31 @@ def search_with_numpy(signs: np.ndarray, weights: np.ndarray, k: int) -> np.ndar
     return np.take_along_axis(best, np.argsort(-best_scores, axis=1), axis=1)
 
 
-def show_growth(run: Run) -> None:
-    """Time a query at a million and at ten million codes of 64 bits."""
-    rng = np.random.default_rng(0)
-    weights = rng.standard_normal((run.queries(128), 64))
-    calls, sizes = {}, [run.size(MILLION), run.size(TEN_MILLION)]
-    for n in sizes:
-        index = HammingIndex(64, "scan", n_threads=1)
-        index.add(draw("uniform", n, 1, 64)[1])
-        calls[str(n)] = (lambda index=index: index.search_real(weights, 10), len(weights))
-    timings = in_turns(calls, run.rounds)
-    seconds = [timings[str(n)].best for n in sizes]
-    growth = seconds[1] / seconds[0] / (sizes[1] / sizes[0])
-    run.record("real growth", sizes=sizes, seconds=seconds, growth=growth)
-    print(
-        f"\n{sizes[0]:,} codes of 64 bits take {1e6 * seconds[0]:.0f} µs a query, {sizes[1]:,} "
-        f"{1e6 * seconds[1]:.0f} µs: {growth:.2f} times as long for each code"
-    )
+def growth(run: Run) -> None:
+    """Time a query at a hundred thousand, a million and ten million codes of 64 bits."""
+    weights = np.random.default_rng(0).standard_normal((run.queries(128), 64))
+    sizes = [run.size(n) for n in (MILLION // 10, MILLION, TEN_MILLION)]
+    timings = in_turns({str(n): growth_call(n, weights) for n in sizes}, run.rounds)
+    seconds = {n: timings[str(n)].best for n in sizes}
+    smallest = seconds[sizes[0]] / sizes[0]
+    times = {n: seconds[n] / n / smallest for n in sizes}
+    run.record("real growth", seconds=seconds, times=times)
+    rows = [
+        [f"{n:,}", f"{1e6 * seconds[n]:.1f}", f"{1e12 * seconds[n] / n:.0f}", f"{times[n]:.2f}×"]
+        for n in sizes
+    ]
+    title = f"Real-valued queries against codes of 64 bits, k = 10, {len(weights)} at a time"
+    table(title, ["items", "µs a query", "ps an item", "the smallest"], rows)
+
+
+def growth_call(n: int, weights: np.ndarray) -> tuple[Callable[[], object], int]:
+    """A search of n codes by all weights; few codes are searched several times."""
+    index = HammingIndex(64, n_threads=1)
+    index.add(draw("uniform", n, 1, 64)[1])
+    n_times = max(1, MILLION // n)
+
+    def search() -> None:
+        for _ in range(n_times):
+            index.search_real(weights, 10)
+
+    return search, n_times * len(weights)

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from rankbits import BinaryCodes
 from rankbits.errors import InputError
-from rankbits.index import Candidates, Collection, HammingIndex, asymmetric, real_queries
+from rankbits.index import (
+    Candidates,
+    Collection,
+    HammingIndex,
+    TablesIndex,
+    asymmetric,
+    engines,
+    real_queries,
+)
+from rankbits.index.engines.cache import EngineCache
 from rankbits.index.rescoring.base import rescored
 from rankbits.index.results import of_table
 
@@ -176,6 +185,57 @@ def test_parts_removals_and_filters_make_no_difference(rng, tmp_path):
             scores, found_ids = collection.search_real(weights, 30, allowed=selection)
             np.testing.assert_array_equal(scores, expected[0])
             np.testing.assert_array_equal(found_ids, expected[1])
+
+
+class EngineUsed(Exception):
+    """A search asked for an engine, which real-valued queries have no use for."""
+
+
+@pytest.fixture
+def no_engines(monkeypatch):
+    """Whoever asks for an engine fails."""
+
+    def refuse(*arguments):
+        raise EngineUsed
+
+    monkeypatch.setattr(EngineCache, "engine", refuse)
+
+
+@pytest.mark.parametrize("place", ["index", "collection"])
+@pytest.mark.parametrize("kind", engines.names())
+def test_every_kind_scans_all_parts_and_builds_nothing(no_engines, rng, tmp_path, kind, place):
+    bits, weights = rng.integers(0, 2, (6000, 16)), rng.integers(-2, 3, (4, 16)).astype(float)
+    index = HammingIndex(16, kind)
+    if place == "collection":
+        index = Collection.create(tmp_path / "items", 16, kind)
+    for rows in (slice(0, 5000), slice(5000, 5900), slice(5900, 6000)):
+        index.add(BinaryCodes.from_bits(bits[rows]))
+    assert len(index._current().parts) > 1
+    n_bytes = index.n_bytes
+    check_against_brute_force(index, bits, np.arange(6000), weights, 50)
+    codes = BinaryCodes.from_logits(weights)
+    negated, ids = index.search(codes, 50, rescore=asymmetric(weights))  # no pool: all items
+    scores, real_ids = index.search_real(weights, 50)
+    np.testing.assert_array_equal(negated, -scores)
+    np.testing.assert_array_equal(ids, real_ids)
+    assert index.n_bytes == n_bytes
+    for by_distance in ({}, {"rescore": asymmetric(weights), "pool": 60}):
+        with pytest.raises(EngineUsed):
+            index.search(codes, 50, **by_distance)
+    if place == "collection":
+        index.close()
+
+
+@pytest.mark.parametrize("kind", engines.names())
+def test_tables_of_every_kind_scan_and_build_nothing(no_engines, rng, kind):
+    bits, weights = rng.integers(0, 2, (2, 5000, 16)), rng.integers(-2, 3, (2, 4, 16)).astype(float)
+    tables = TablesIndex(16, n_tables=2, kind=kind)
+    tables.add([BinaryCodes.from_bits(its_bits) for its_bits in bits])
+    scores, ids = tables.search_real(weights, 50)
+    largest = (weights @ np.where(bits, 1.0, -1.0).transpose(0, 2, 1)).max(axis=0)
+    order = np.argsort(-largest, axis=1, kind="stable")[:, :50]
+    np.testing.assert_array_equal(ids, order)
+    np.testing.assert_array_equal(scores, np.take_along_axis(largest, order, axis=1))
 
 
 def test_places_left_over_are_filled(rng):

@@ -5,6 +5,9 @@ tables would have saved a share of the time that building takes, they are built 
 on a thread of their own. Trying them is paid from a credit, a small share of the time of all scans:
 if they are of no use, searches are slower than scans alone by that share at most.
 
+There is nothing to plan for real-valued queries: `rankbits.index.real_queries` scans all items,
+whatever the kind, and neither builds tables nor counts towards building them.
+
 Notation:
     job   searches that are alike: k or radius in powers of two, one query or many
     unit  seconds for a cost of 1; see `mih`
