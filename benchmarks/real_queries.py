@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from rankbits import methods
+from rankbits.codes import hamming_distances
 
 
 @dataclass
@@ -110,6 +111,19 @@ def bits(name: str, **params: object) -> Callable[[Collection, int, int], np.nda
     return score
 
 
+def hamming(name: str) -> Callable[[Collection, int, int], np.ndarray]:
+    """The same bits on both sides, ranked by Hamming distance; ties are broken at random."""
+
+    def score(data: Collection, n_bytes: int, seed: int) -> np.ndarray:
+        hasher = methods.get(name, n_bits=8 * n_bytes, random_state=seed).fit(data.train)
+        distances = hamming_distances(
+            hasher.encode_queries(data.queries), hasher.encode(data.items)
+        )
+        return np.random.default_rng(seed).random(distances.shape) - distances
+
+    return score
+
+
 def quantizer(factory: str) -> Callable[[Collection, int, int], np.ndarray]:
     """A quantizer of faiss that reconstructs items; a seed is an order of the training rows."""
 
@@ -151,6 +165,7 @@ METHODS = {
     "talr-ndcg": bits("talr-ndcg"),
     "itq": bits("itq"),
     "sign": bits("sign"),
+    "itq-hamming": hamming("itq"),
     "PQ": quantizer("PQ{0}x8"),
     "OPQ": quantizer("OPQ{0},PQ{0}x8"),
     "RQ": quantizer("RQ{0}x8"),
@@ -176,12 +191,21 @@ def main() -> None:
     for set_name in options.sets:
         data = SETS[set_name](options.data)
         exact = data.measure(data.queries @ data.items.T)
+        store(options.out, f"{set_name} {data.digest()} float 0 0", exact)
         print(f"\n{set_name}, split {data.digest()}, float {exact:.4f}\n")
         print("| method | " + " | ".join(f"{n} bytes" for n in options.bytes) + " |")
         print("|---|" + "---|" * len(options.bytes), flush=True)
         for name in options.methods:
             row = [measure_cell(data, set_name, name, n, options, cells) for n in options.bytes]
             print(f"| {name} | {' | '.join(row)} |", flush=True)
+
+
+def store(path: Path, key: str, value: float) -> dict[str, float]:
+    """Add a cell to the file, which other runs may have changed since; returns all of them."""
+    cells = json.loads(path.read_text()) if path.exists() else {}
+    cells[key] = value
+    path.write_text(json.dumps(cells, indent=1))
+    return cells
 
 
 def measure_cell(
@@ -200,9 +224,7 @@ def measure_cell(
         key = f"{set_name} {data.digest()} {name} {n_bytes} {seed}"
         if key not in cells:
             value = data.measure(METHODS[name](data, n_bytes, seed))
-            cells = cells | (json.loads(options.out.read_text()) if options.out.exists() else {})
-            cells[key] = value
-            options.out.write_text(json.dumps(cells, indent=1))
+            cells = cells | store(options.out, key, value)
         values.append(cells[key])
     spread = f" ± {np.std(values):.4f}" if len(values) > 1 else ""
     return f"{np.mean(values):.4f}{spread}"

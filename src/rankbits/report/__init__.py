@@ -7,6 +7,7 @@ from rankbits.report._curves import distance_plot, training_plot
 from rankbits.report._dispersion import code_use_plot, trade_plot
 from rankbits.report._page import audit_page, comparison_page
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
+from rankbits.report._quality import quality_plot
 from rankbits.report._samples import Sample, SamplePictures, samples
 from rankbits.report._search import recall_plot
 from rankbits.report._svg import require_extra
@@ -19,6 +20,7 @@ __all__ = [
     "comparison_page",
     "deviation_plot",
     "distance_plot",
+    "quality_plot",
     "range_plot",
     "recall_plot",
     "require_extra",

@@ -10,7 +10,7 @@ from rankbits.errors import InputError
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 
 Setting = tuple[float, float, str]  # recall, queries a second, and what was set
-_LINES = (
+LINES = (
     ("relevant", "o"),
     ("irrelevant", "s"),
     ("sklearn", "D"),
@@ -43,7 +43,7 @@ def recall_plot(
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
-        for (token, mark), (label, line) in zip(_LINES, lines.items(), strict=False):
+        for (token, mark), (label, line) in zip(LINES, lines.items(), strict=False):
             recall, rate, _ = zip(*line, strict=True)
             style = {"color": COLOURS[token], "linewidth": 1.4, "markersize": 4.5}
             axes.plot(recall, rate, mark + "-", label=label, **style)
@@ -61,10 +61,10 @@ def recall_plot(
 
 
 def _require_lines(indexes: Mapping[str, Sequence[Setting]]) -> None:
-    if not indexes or not all(indexes.values()) or len(indexes) > len(_LINES):
+    if not indexes or not all(indexes.values()) or len(indexes) > len(LINES):
         counts = {label: len(settings) for label, settings in indexes.items()}
         raise InputError(
-            f"indexes must have 1 to {len(_LINES)} names, each with at least one setting, got "
+            f"indexes must have 1 to {len(LINES)} names, each with at least one setting, got "
             f"{counts}"
         )
     for label, settings in indexes.items():
