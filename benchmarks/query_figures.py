@@ -134,15 +134,18 @@ def rabitq_call(faiss, queries: np.ndarray, n_bytes: int, n_items: int) -> Searc
 
 
 def measure_times(cells: Cells, times: dict[str, float], options: argparse.Namespace) -> None:
-    """Add the microseconds a query that are missing; contenders with as many bytes take turns."""
+    """Add the microseconds a query that are missing.
+
+    Contenders with as many features and bytes take turns, so all of them are measured again where
+    one is missing.
+    """
     groups = defaultdict(dict)
     for set_name, lines in cells.items():
         for method, values in lines.items():
             for n_bytes in values:
                 key = time_key(set_name, method, n_bytes, options.items)
-                if key not in times:
-                    group = groups[N_FEATURES[set_name], n_bytes]
-                    group[key] = contender_of(method)
+                groups[N_FEATURES[set_name], n_bytes][key] = contender_of(method)
+    groups = {place: group for place, group in groups.items() if not group.keys() <= times.keys()}
     faiss = import_packages().get("faiss") if groups else None
     for (n_features, n_bytes), contenders in sorted(groups.items()):
         rng = np.random.default_rng(1)

@@ -78,6 +78,9 @@ def test_the_description_says_every_number():
     assert "Quality against bytes an item. NPL, nDCG@10, itq: 0.270 at 8, 0.350 at 16;" in text
     assert "CLINC150, AP, PQ: 0.740 at 8, 0.650 at 32." in text
     assert ">1,000<" in quality_plot(TIMES, "µs")
+    large = quality_plot({"a": {"x": [(0.25, 0.5, 0.0), (12_345.6, 0.6, 0.0)]}}, "µs")
+    assert "x: 0.500 at 0.25, 0.600 at 12,346." in large
+    assert ">12,346<" in large
 
 
 @pytest.mark.parametrize(

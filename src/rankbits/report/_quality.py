@@ -15,6 +15,7 @@ from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 Cost = tuple[float, float, float]  # cost, mean quality, and its standard deviation
 Panel = Mapping[str, Sequence[Cost]]
 _LINES = (*LINES, ("class", "<"), ("index", "h"))
+_WHOLE = 100.0  # from here on costs are written without decimals
 _FEW_TICKS = 4  # costs that are written below the axis as they are
 _CROWDED = 100.0  # largest cost over smallest, where three numbers a power of ten are too many
 
@@ -105,8 +106,13 @@ def _paint_costs(axes: Any, panels: Mapping[str, Panel]) -> None:
         ticks = [factor * power for power in powers for factor in factors]
     axes.set_xlim(costs[0] / 1.25, costs[-1] * 1.25)
     axes.set_xticks([tick for tick in ticks if costs[0] / 1.25 <= tick <= costs[-1] * 1.25])
-    axes.xaxis.set_major_formatter(lambda number, _: f"{number:,.4g}")
+    axes.xaxis.set_major_formatter(lambda number, _: _number(number))
     axes.xaxis.set_minor_locator(extra("matplotlib.ticker", "a plot", "report").NullLocator())
+
+
+def _number(cost: float) -> str:
+    """A cost in plain digits, which `g` alone would write as a power of ten from 10,000 on."""
+    return f"{cost:,.0f}" if cost >= _WHOLE else f"{cost:.3g}"
 
 
 def _decade(cost: float) -> int:
@@ -128,7 +134,7 @@ def _words(panels: Mapping[str, Panel]) -> str:
     """All numbers of the figure, for those who cannot see it."""
     return "; ".join(
         f"{plain(title, 40)}, {plain(label, 30)}: "
-        + ", ".join(f"{mean:.3f} at {cost:,.4g}" for cost, mean, _ in points)
+        + ", ".join(f"{mean:.3f} at {_number(cost)}" for cost, mean, _ in points)
         for title, lines in panels.items()
         for label, points in lines.items()
     )
