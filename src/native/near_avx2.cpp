@@ -253,62 +253,83 @@ size_t one_of_width(const uint8_t* planes, size_t n_groups, size_t width, const 
     return static_cast<size_t>(hit - out);
 }
 
-// Codes of more than 248 bits: bytes over 31 planes at a time, gathered in words. `of` computes one run of planes.
-template <class Of>
-RANKBITS_INLINE void long_distances(size_t width, Of of, uint16_t distance[GROUP]) {
-    __m256i words[4] = {};
-    const __m256i zero = _mm256_setzero_si256();
-    for (size_t k = 0; k < width; k += BYTE_PLANES) {
-        __m256i sums[2];
-        of(k, width - k < BYTE_PLANES ? width - k : BYTE_PLANES, sums);
+// Distances of a group to one query whose codes have more than 248 bits: bytes over 31 planes at a time, gathered in words.
+class LongDistances {
+public:
+    RANKBITS_INLINE void add(const __m256i sums[2]) {
+        const __m256i zero = _mm256_setzero_si256();
+#pragma GCC unroll 2
         for (size_t v = 0; v < 2; ++v) {
-            words[2 * v] = _mm256_add_epi16(words[2 * v], _mm256_unpacklo_epi8(sums[v], zero));
-            words[2 * v + 1] = _mm256_add_epi16(words[2 * v + 1], _mm256_unpackhi_epi8(sums[v], zero));
+            words_[2 * v] = _mm256_add_epi16(words_[2 * v], _mm256_unpacklo_epi8(sums[v], zero));
+            words_[2 * v + 1] = _mm256_add_epi16(words_[2 * v + 1], _mm256_unpackhi_epi8(sums[v], zero));
         }
     }
-    for (size_t v = 0; v < 2; ++v) {  // unpacking had left them in order within lanes only
-        store(distance + 32 * v, _mm256_permute2x128_si256(words[2 * v], words[2 * v + 1], 0x20));
-        store(distance + 32 * v + 16, _mm256_permute2x128_si256(words[2 * v], words[2 * v + 1], 0x31));
-    }
-}
 
-inline Hit* take_long_hits(const uint16_t distance[GROUP], int limit, size_t position, Hit* hit) {
-    for (size_t i = 0; i < GROUP; ++i) {
-        *hit = {static_cast<uint16_t>(position + i), distance[i]};
-        hit += distance[i] <= limit;
+    RANKBITS_INLINE Hit* emit(int limit, size_t position, Hit* hit) const {
+        const __m256i most = _mm256_set1_epi16(static_cast<short>(limit < -1 ? -1 : limit > 0x7fff ? 0x7fff : limit));
+        __m256i all = _mm256_cmpgt_epi16(words_[0], most);
+#pragma GCC unroll 4
+        for (size_t v = 1; v < 4; ++v) all = _mm256_and_si256(all, _mm256_cmpgt_epi16(words_[v], most));
+        if (__builtin_expect(_mm256_movemask_epi8(all) == -1, 1)) return hit;
+        return take_hits(limit, position, hit);
     }
-    return hit;
+
+private:
+    Hit* take_hits(int limit, size_t position, Hit* hit) const {
+        alignas(32) uint16_t distance[GROUP];
+        for (size_t v = 0; v < 2; ++v) {  // unpacking had left them in order within lanes only
+            store(distance + 32 * v, _mm256_permute2x128_si256(words_[2 * v], words_[2 * v + 1], 0x20));
+            store(distance + 32 * v + 16, _mm256_permute2x128_si256(words_[2 * v], words_[2 * v + 1], 0x31));
+        }
+        for (size_t i = 0; i < GROUP; ++i) {
+            *hit = {static_cast<uint16_t>(position + i), distance[i]};
+            hit += distance[i] <= limit;
+        }
+        return hit;
+    }
+
+    __m256i words_[4] = {};
+};
+
+// Calls run(k, n) for planes k to k + n, at most 31 at a time.
+template <class Run>
+RANKBITS_INLINE void each_run(size_t width, Run run) {
+    for (size_t k = 0; k < width; k += BYTE_PLANES) run(k, width - k < BYTE_PLANES ? width - k : BYTE_PLANES);
 }
 
 size_t one_long(const uint8_t* planes, size_t n_groups, size_t width, const uint8_t* tables, int limit, Hit* out) {
     Hit* hit = out;
-    alignas(32) uint16_t distance[GROUP];
     for (size_t g = 0; g < n_groups; ++g) {
         const uint8_t* group = planes + g * width * GROUP;
-        long_distances(width, [&](size_t k, size_t n, __m256i sums[2]) {
+        LongDistances distances;
+        each_run(width, [&](size_t k, size_t n) {
+            __m256i sums[2];
             one_distance(group + k * GROUP, tables + 32 * k, n, _mm256_setzero_si256(), sums);
-        }, distance);
-        hit = take_long_hits(distance, limit, g * GROUP, hit);
+            distances.add(sums);
+        });
+        hit = distances.emit(limit, g * GROUP, hit);
     }
     return static_cast<size_t>(hit - out);
 }
 
 void two_long(const uint8_t* halves, size_t n_groups, size_t width, const uint8_t* tables, const int limits[2], Hit* const out[2],
               size_t n_hits[2]) {
-    Hit* hit[2] = {out[0], out[1]};
-    alignas(32) uint16_t distance[GROUP];
+    Hit *first_hit = out[0], *second_hit = out[1];
     const __m256i zero = _mm256_setzero_si256();
     for (size_t g = 0; g < n_groups; ++g) {
         const uint8_t* group = halves + g * 2 * width * GROUP;
-        for (size_t q = 0; q < 2; ++q) {
-            long_distances(width, [&](size_t k, size_t n, __m256i sums[2]) {
-                __m256i other[2];
-                two_distances<2>(group + 2 * k * GROUP, 0, tables + 32 * k, 2 * n, zero, zero, q ? other : sums, q ? sums : other);
-            }, distance);
-            hit[q] = take_long_hits(distance, limits[q], g * GROUP, hit[q]);
-        }
+        LongDistances first, second;
+        each_run(width, [&](size_t k, size_t n) {
+            __m256i first_sums[2], second_sums[2];
+            two_distances<2>(group + 2 * k * GROUP, 0, tables + 32 * k, 2 * n, zero, zero, first_sums, second_sums);
+            first.add(first_sums);
+            second.add(second_sums);
+        });
+        first_hit = first.emit(limits[0], g * GROUP, first_hit);
+        second_hit = second.emit(limits[1], g * GROUP, second_hit);
     }
-    for (size_t q = 0; q < 2; ++q) n_hits[q] = static_cast<size_t>(hit[q] - out[q]);
+    n_hits[0] = static_cast<size_t>(first_hit - out[0]);
+    n_hits[1] = static_cast<size_t>(second_hit - out[1]);
 }
 
 void near_two(const uint8_t* halves, size_t n_groups, size_t width, const uint8_t* tables, const int limits[2], Hit* const out[2],
