@@ -5,8 +5,10 @@
     cifar   share of the float top 10 within the first 100: 500 queries, 59,500 items, trained on
             20,000 rows; features at unit norm
 
-Every method sees the rows only and runs with its defaults, at the same bytes an item; nothing is
-re-ranked. Finished cells stay in the file OUT, so that a run may be stopped and taken up again.
+Every method sees the rows only, at the same bytes an item; nothing is re-ranked. Methods run with
+their defaults, but for two recipes of `distilled`: `distilled-relevance` (temperature 0.6) and
+`distilled-groups` (temperature 0.6, 100 neighbors). Finished cells stay in the file OUT, so that a
+run may be stopped and taken up again.
 
     python benchmarks/real_queries.py DATA [--out OUT] [--sets npl] [--bytes 8] [--methods itq]
 """
@@ -162,6 +164,8 @@ def shuffle(rows: np.ndarray, seed: int) -> np.ndarray:
 
 METHODS = {
     "distilled": bits("distilled"),
+    "distilled-relevance": bits("distilled", temperature=0.6),
+    "distilled-groups": bits("distilled", temperature=0.6, n_neighbors=100),
     "talr-ndcg": bits("talr-ndcg"),
     "itq": bits("itq"),
     "sign": bits("sign"),

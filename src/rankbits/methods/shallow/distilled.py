@@ -2,7 +2,8 @@
 
 A query is one vector, seen once, so nothing forces it to be bits. An item x has the signs of
 V'x + c, a query q the weights U'q + e, and the score <U'q + e, sign(V'x + c)> is what `search_real`
-ranks by. Both maps are learned from rows alone: the scores are to rank as exact cosines do.
+ranks by. Both maps are learned from rows alone: the scores are to rank as exact cosines do, of the
+rows themselves or of rows that were smoothed over their nearest neighbors (`smoothing`).
 
 Notation:
     x, q  rows, scaled to length 1    V, c  map of the items    U, e  map of the queries
@@ -19,6 +20,7 @@ from rankbits.methods.shallow.distilled_training import Maps, train_maps
 from rankbits.methods.shallow.learned import ArrayHasher, Shapes
 from rankbits.methods.shallow.principal import leading_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.smoothing import smooth_rows
 
 _MOST_ROWS = 20_000  # that are learned from
 
@@ -39,6 +41,12 @@ class Distilled(ArrayHasher):
         Temperature of the softmax, in standard deviations of the cosines. The smaller, the more the
         top of the list counts: 0.27 is for lists of 10 to 100 items; for all that resembles a
         query, hundreds of items deep, take 0.6 or more. It must be positive.
+    n_neighbors : int, default=0
+        How many nearest rows each row is averaged with before the cosines are taken that are
+        learned [4]_. 0 learns the exact cosines, to find what float vectors find first. 10 is for
+        search by meaning, where near rows correct each other; 100 is for large groups of rows that
+        belong together, such as classes. Rows are smoothed in training only: queries and new items
+        are encoded as they are.
     n_steps : int or None, default=None
         Steps of the training. None takes as many as make every row a query twelve times; 0
         keeps ITQ's planes.
@@ -65,6 +73,8 @@ class Distilled(ArrayHasher):
        arXiv:1503.02531, 2015.
     .. [3] Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li, "Learning to rank: from pairwise approach
        to listwise approach", ICML 2007.
+    .. [4] F. Radenović, G. Tolias, O. Chum, "Fine-tuning CNN image retrieval with no human
+       annotation", IEEE TPAMI 2019, where queries are averaged with their neighbors.
 
     Examples
     --------
@@ -94,11 +104,13 @@ class Distilled(ArrayHasher):
         n_bits: int = 32,
         *,
         temperature: float = 0.27,
+        n_neighbors: int = 0,
         n_steps: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_bits = n_bits
         self.temperature = temperature
+        self.n_neighbors = n_neighbors
         self.n_steps = n_steps
         self.random_state = random_state
 
@@ -114,14 +126,16 @@ class Distilled(ArrayHasher):
         n_bits = self._code_length()
         if self.n_steps is not None:
             _check.whole("n_steps", self.n_steps, 0)
+        n_neighbors = _check.whole("n_neighbors", self.n_neighbors, 0)
         temperature = self._check_temperature()
         units = scale_to_units(self._training_rows(X, y))
         _require_directions(units)
         rng = check_random_state(self.random_state)
         if len(units) > _MOST_ROWS:
             units = units[rng.permutation(len(units))[:_MOST_ROWS]]
-        start = start_from_itq(units, n_bits, rng)
-        maps = train_maps(units, start, temperature, self.n_steps, rng)
+        teacher = smooth_rows(units, n_neighbors)
+        start = start_from_itq(teacher, n_bits, rng)
+        maps = train_maps(units, teacher, start, temperature, self.n_steps, rng)
         self.planes_, self.offsets_ = maps.planes, maps.offsets
         self.query_planes_, self.query_offsets_ = maps.query_planes, maps.query_offsets
         return self

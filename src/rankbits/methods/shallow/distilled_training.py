@@ -6,6 +6,8 @@ cross-entropy of the second given the first, to which the top of the list contri
 
     P = softmax(q'x / T)    P̂ = softmax(a <U'q + e, s(x)>)    L = - mean over q of sum P log P̂
 
+In P the rows may be smoothed ones, which teach; the maps always read the rows themselves.
+
 The signs s = sign(l) of the logits l = V'x + c have no gradient, so they take that of tanh(l). The
 temperature T is a share of the standard deviation of the scores; the scale a is learned.
 """
@@ -38,6 +40,7 @@ class Maps:
 
 def train_maps(
     units: np.ndarray,
+    teacher: np.ndarray,
     start: Maps,
     temperature: float,
     n_steps: int | None,
@@ -45,12 +48,13 @@ def train_maps(
 ) -> Maps:
     """The maps after so many steps from the start; None makes every row a query twelve times.
 
-    The temperature is a share of the standard deviation of the exact scores.
+    The rows of `teacher` have the cosines that those of `units` are to have. The temperature is a
+    share of their standard deviation.
     """
     if n_steps is None:
         n_steps = -(-_TIMES_A_QUERY * len(units) // N_QUERIES)
-    temperature = temperature * measure_deviation(units)
-    units = units.astype(np.float32)
+    temperature = temperature * measure_deviation(teacher)
+    units, teacher = units.astype(np.float32), teacher.astype(np.float32)
     maps = Maps(*(array.astype(np.float32) for array in start.arrays()))
     rate = _RATE * float(np.sqrt(np.mean(maps.planes**2)))
     adams, scale_adam = [Adam(rate) for _ in maps.arrays()], Adam(_SCALE_RATE)
@@ -58,7 +62,7 @@ def train_maps(
     for step in range(n_steps):
         queries = rng.permutation(len(units))[:N_QUERIES]
         items = rng.permutation(len(units))[:N_ITEMS]
-        exact = units[queries] @ units[items].T / temperature
+        exact = teacher[queries] @ teacher[items].T / temperature
         exact[queries[:, None] == items] = EXCLUDED  # a row does not rank itself
         _, grads, grad_scale = list_loss(
             exact, units[queries], units[items], maps, math.exp(log_scale)
