@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-KINDS = ("same", "own", "real")  # of queries
 _DECIMALS = 5  # scores that differ by less are ties
 
 

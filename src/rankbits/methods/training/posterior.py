@@ -162,15 +162,15 @@ def _train_posterior(
     noise = min(losses, key=lambda candidate: losses[candidate])
     config = posterior_config(len(rows), seed)
     final = train("posterior", shape, noise, config)
-    pool_noise = match_doubt(final.classifiers, rows, noise, final.factor, final.doubt, seed)
-    pool = draw_pool(final.classifiers, rows, pool_noise, final.factor, seed)
+    largest = match_doubt(final.classifiers, rows, noise, final.factor, final.doubt, seed)
+    pool = draw_pool(final.classifiers, rows, (noise, largest), final.factor, seed)
     report = {
         "noise": noise,
         "pilots": {str(candidate): round(loss, 5) for candidate, loss in losses.items()},
         "factor": round(final.factor, 4),
         "held_out_loss": round(final.held_out_loss, 5),
         "doubt": round(final.doubt, 5),
-        "pool_noise": round(pool_noise, 4),
+        "pool_noise": [noise, round(largest, 4)],
         "config": config.to_json(),
         "seconds": round(time.perf_counter() - started, 3),
     }

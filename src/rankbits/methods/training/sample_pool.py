@@ -2,8 +2,11 @@
 
 The classifiers know the training rows, so even with the noise that they were trained with they are
 surer of these than of new rows: on 150 classes they doubted one row in seventy, and one in eleven
-of those that they had not seen. Bits that never see doubt learn nothing about it. So the noise of
-the pool is raised until its rows are as doubtful as rows held out of the classifiers.
+of those that they had not seen. Bits that never see doubt learn nothing about it. So rows of the
+pool have more noise, until they are as doubtful in the mean as rows held out of the classifiers.
+New rows are not alike: most are as clear as training rows and some are far from all of them. So
+each row has a noise of its own, drawn evenly between that of the classifiers' training and the
+largest.
 
 Notation: C classes, T the factor of the logits that labels are drawn with.
 """
@@ -22,7 +25,7 @@ from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scal
 _MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
 _BLOCK = 4096
 _DOUBT_SAMPLE = 2048  # rows on which the doubt of a pool is measured
-_MOST_NOISE, _N_HALVINGS = 4.0, 8  # the largest noise tried, as a multiple, and how finely
+_MOST_NOISE, _N_HALVINGS = 6.0, 8  # the largest noise tried, as a multiple, and how finely
 
 
 @dataclass(frozen=True)
@@ -65,34 +68,47 @@ def measure_doubt(logits: Tensor, factor: float) -> float:
 def match_doubt(
     classifiers: ClassPosterior, rows: Tensor, noise: float, factor: float, doubt: float, seed: int
 ) -> float:
-    """The noise at which rows are as doubtful as `doubt` says, found by halving an interval.
+    """The largest noise with which rows are as doubtful as `doubt` says, found by halving.
 
-    It is never less than the noise that the classifiers were trained with.
+    The smallest is `noise`, that of the classifiers' training.
     """
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(rows), generator=generator)[:_DOUBT_SAMPLE]
+    order = torch.randint(len(rows), (_DOUBT_SAMPLE,), generator=generator)
     sample = scale_to_one_norm(rows[order.to(rows.device)])
-    draws = torch.randn(sample.shape, generator=generator).to(rows.device)
+    shares, draws = _draw_noise(sample, generator)
     low, high = noise, _MOST_NOISE * noise
     for _ in range(_N_HALVINGS):
         middle = (low + high) / 2
-        logits = classifiers.logits(sample + middle * draws).mean(1)
+        logits = classifiers.logits(sample + (noise + shares * (middle - noise)) * draws).mean(1)
         low, high = (middle, high) if measure_doubt(logits, factor) < doubt else (low, middle)
     return low
 
 
 @torch.no_grad()
 def draw_pool(
-    classifiers: ClassPosterior, rows: Tensor, noise: float, factor: float, seed: int
+    classifiers: ClassPosterior,
+    rows: Tensor,
+    noises: tuple[float, float],
+    factor: float,
+    seed: int,
 ) -> SamplePool:
-    """Rows with noise, again and again, and their tempered posteriors."""
+    """Rows with noise between two limits, again and again, and their tempered posteriors."""
+    smallest, largest = noises
     generator = torch.Generator().manual_seed(seed)
     inputs, probabilities = [], []
     for _ in range(pool_size(len(rows)) // len(rows)):
         for start in range(0, len(rows), _BLOCK):
             x = scale_to_one_norm(rows[start : start + _BLOCK])
-            x = x + noise * torch.randn(x.shape, generator=generator).to(x.device)
-            logits = classifiers.logits(x).mean(1)
+            shares, draws = _draw_noise(x, generator)
+            logits = classifiers.logits(x + (smallest + shares * (largest - smallest)) * draws)
+            logits = logits.mean(1)
             inputs.append(class_beliefs(logits))
             probabilities.append(functional.softmax(factor * logits, dim=1).cpu())
     return SamplePool(torch.cat(inputs), torch.cat(probabilities).numpy())
+
+
+def _draw_noise(x: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Where the noise of each row lies between the limits, (n, 1), and standard noise, (n, d)."""
+    shares = torch.rand((len(x), 1), generator=generator)
+    draws = torch.randn(x.shape, generator=generator)
+    return shares.to(x.device), draws.to(x.device)
