@@ -17,7 +17,6 @@ from rankbits.affinity._distances import ROUNDING, read_vectors
 from rankbits.errors import InputError
 
 METRICS = ("cosine", "ip", "l2")
-RANKS, RANK_LEVELS = (10, 50, 200, 1000), (10, 5, 2, 1)
 _QUERIES = 256  # of a block in which ranks are found
 _BLOCK_CELLS = 1 << 20
 _ORIGIN_ROWS = 1024
@@ -128,8 +127,8 @@ class NearestRanks(Affinity):
 def nearest_ranks(
     query_x: Any,
     database_x: Any,
-    ranks: Any = RANKS,
-    levels: Any = RANK_LEVELS,
+    ranks: Any = (10, 50, 200, 1000),
+    levels: Any = (10, 5, 2, 1),
     metric: str = "cosine",
     *,
     exclude_self: bool = False,
@@ -137,7 +136,8 @@ def nearest_ranks(
     """Levels from each query's own ranking of the items by their vectors: a teacher for codes.
 
     An item as near as the last one of a rank is within that rank, so items at equal distance have
-    equal levels, and a rank may hold more items than its number says. Vectors are compared in
+    equal levels, and a rank may hold more items than its number says. Ranks are those among all
+    items of `database_x`, so the items of one shard have other ones. Vectors are compared in
     blocks; memory beyond them grows with the number of queries only.
 
     Parameters
