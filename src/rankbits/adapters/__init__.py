@@ -6,3 +6,5 @@
 
 Codes alone are exchanged by `rankbits.index.interop`; an adapter knows the model that makes them.
 """
+
+__all__: list[str] = []

@@ -6,7 +6,8 @@ A pre-transform of faiss is the linear map of the queries. Behind it stands
           numbers -1 and +1. A code is then our packed bytes, and the inner product of a query's
           weights with it is the score of `search_real`.
     bits  an IndexLSH without rotation, which takes the signs of what it is given and compares them
-          by Hamming distance. It counts the bits of a byte from the least significant one.
+          by Hamming distance. It counts the bits of a byte from the least significant one, and a
+          logit of exactly 0 is a bit of 1 there and of 0 here.
 
 Notation: d features, b bits, A (d, b) and c (b,) the map x'A + c.
 """
@@ -19,6 +20,8 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.index.interop.blocks import EXTRA, CodeSource, blocks, require_source
+
+__all__ = ["to_faiss"]
 
 QUERIES = ("real", "bits")
 _TOLERANCE = 1e-4  # relative to the largest logit; maps in float32 keep six digits

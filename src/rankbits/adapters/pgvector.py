@@ -16,6 +16,8 @@ from rankbits.index import HammingIndex
 from rankbits.index.interop import pgvector_two_stage_query, to_pgvector_copy
 from rankbits.index.interop.pgvector_sql import Name, quoted
 
+__all__ = ["two_stage_script"]
+
 DEFAULT_POOL = 100
 _MOST_SEARCHED = 1000  # the largest hnsw.ef_search
 _SCRIPT = """\

@@ -16,6 +16,8 @@ from rankbits import _check, methods
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 
+__all__ = ["CodeModule", "append_hasher", "read_codes"]
+
 EXTRA = "sentence-transformers"
 _FEATURE = "sentence_embedding"
 
@@ -36,7 +38,15 @@ class CodeModule(nn.Module):
         self.hasher = hasher
 
     def forward(self, features: dict[str, Any], task: str | None = None) -> dict[str, Any]:
-        """Replace the embedding: by weights if task is "query", else by bits of -1 and +1."""
+        """Replace the embedding: by weights if task is "query", else by bits of -1 and +1.
+
+        Parameters
+        ----------
+        features : dict
+            What the module before gives; its "sentence_embedding" is read.
+        task : str or None, default=None
+            "query", "document" or None, as `encode_query`, `encode_document` and `encode` give it.
+        """
         rows = features[_FEATURE]
         values = self._encode(rows.detach().float().cpu().numpy(), task)
         return {**features, _FEATURE: values.to(rows.device)}
@@ -51,12 +61,30 @@ class CodeModule(nn.Module):
         return int(self.hasher.n_bits_)
 
     def save(self, output_path: str, *args: Any, **options: Any) -> None:
-        """Write the model of rankbits into the folder of this module."""
+        """Write the model of rankbits into the folder of this module.
+
+        Parameters
+        ----------
+        output_path : str
+            Folder of the module.
+        args, options : ignored
+            What sentence-transformers gives beside it.
+        """
         self.hasher.save(os.path.join(output_path, "model"))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:
-        """Read the module from a saved SentenceTransformer in a local folder."""
+        """Read the module from a saved SentenceTransformer in a local folder.
+
+        Parameters
+        ----------
+        model_name_or_path : str
+            Folder of the SentenceTransformer.
+        subfolder : str, default=""
+            Folder of the module in it.
+        options : ignored
+            What sentence-transformers gives beside it.
+        """
         return cls(methods.load(os.path.join(model_name_or_path, subfolder, "model")))
 
 
