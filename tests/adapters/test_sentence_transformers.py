@@ -109,7 +109,7 @@ def test_what_does_not_fit_together_is_refused(model, hasher, rng):
 
 @pytest.mark.skipif(IS_INSTALLED, reason="sentence-transformers is installed")
 def test_without_the_package_the_extra_is_named(hasher):
-    with pytest.raises(MissingExtraError, match=r"rankbits\[sentence-transformers\]"):
+    with pytest.raises(MissingExtraError, match=r"rankbits\[text\]"):
         append_hasher(None, hasher)
 
 

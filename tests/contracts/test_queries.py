@@ -283,8 +283,22 @@ def test_the_command_line_fits_on_queries_that_are_rows_of_their_own(log, tmp_pa
     assert_one_line(
         Command("fit")(*files, "--method", "itq", "--out", "other"), "ITQ learns from X"
     )
-    alone = Command("fit")("x.npy", "--queries", "q.npy", "--method", "talr-ap", "--out", "other")
-    assert alone.exit_code == 2
+    alone = [
+        "x.npy",
+        "--queries",
+        "q.npy",
+        "--bits",
+        N_BITS,
+        "--method",
+        "talr-ap",
+        "--out",
+        "other",
+    ]
+    Command("fit").printed(*alone, *options)
+    expected = create("talr-ap", "own").fit(items, query_X=query_rows)
+    weights = rankbits.load("other").project_queries(query_rows)
+    assert np.array_equal(weights, expected.project_queries(query_rows))
+    assert Command("fit")(*alone, "--labels", "j.npy").exit_code == 2
 
 
 @pytest.mark.parametrize("queries", ["own", "real"])

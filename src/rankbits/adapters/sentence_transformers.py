@@ -18,7 +18,7 @@ from rankbits.errors import InputError
 
 __all__ = ["CodeModule", "append_hasher", "read_codes"]
 
-EXTRA = "sentence-transformers"
+EXTRA = "text"
 _FEATURE = "sentence_embedding"
 
 

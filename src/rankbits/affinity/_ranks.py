@@ -115,13 +115,13 @@ class NearestRanks(Affinity):
         return distances
 
     def _prepare(self, rows: np.ndarray) -> np.ndarray:
-        rows = np.asarray(rows, float)
+        prepared = np.asarray(rows, float)
         if self.metric == "l2":  # a common offset would cost the product its digits
-            return rows - self._origin
-        if self.metric == "cosine":
-            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-            return rows / np.where(lengths > 0, lengths, 1)
-        return rows
+            prepared = prepared - self._origin
+        elif self.metric == "cosine":
+            lengths = np.sqrt(np.einsum("ij,ij->i", prepared, prepared))[:, None]
+            prepared = prepared / np.where(lengths > 0, lengths, 1)
+        return prepared
 
 
 def nearest_ranks(
