@@ -27,8 +27,8 @@ test-slow: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
 
 lint: $(INSTALLED)
-	$(BIN)/ruff format --check src tests benchmarks tools
-	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
+	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -73,8 +73,8 @@ docs-tables: $(INSTALLED)
 	PYTHONPATH=tools $(BIN)/python -m docs_generator
 
 format: $(INSTALLED) docs-tables
-	$(BIN)/ruff format src tests benchmarks tools
-	$(BIN)/ruff check --fix src tests benchmarks tools
+	$(BIN)/ruff format src tests benchmarks examples tools
+	$(BIN)/ruff check --fix src tests benchmarks examples tools
 
 # Python files are used where they lie; only a change to the native code or to the packaging installs again.
 $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)

@@ -57,7 +57,7 @@ def test_pictures_of_a_flat_folder_are_learned_from_the_features_of_the_backbone
     )
     small = ["--encoder", "backbone", "--param", "image_size=32"]
     printed = fit.printed(*flat, *small, "--report")
-    assert (printed["items"], printed["report"]["supervision"]["y"]) == (7, "distances")
+    assert (printed["items"], printed["report"]["supervision"]["y"]) == (7, "ranks")
     assert encode.printed("model", "flat", "--out", "codes.npy")["items"] == 7
 
 

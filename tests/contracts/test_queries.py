@@ -175,6 +175,23 @@ def test_queries_may_be_rows_of_their_own(name, queries, log):
     assert hasher.report_["supervision"]["queries"] == 12
 
 
+@pytest.mark.parametrize("name", COMPARING)
+def test_queries_that_nobody_judged_learn_from_their_own_rankings(name, log):
+    items, query_rows, _ = log
+    ranks, levels = ([10], [1])
+    if name == "talr-ndcg":
+        ranks, levels = [10, 39], [10, 5]  # 50 and more are cut to half of 78 items
+    nearest = affinity.nearest_ranks(query_rows, items, ranks, levels, metric="l2")
+    given = create(name).fit(items, query_X=query_rows, judgements=nearest)
+    hasher = create(name).fit(items, query_X=query_rows)
+    assert np.array_equal(hasher.project(items), given.project(items))
+    assert hasher.report_["supervision"] == {
+        "y": "ranks",
+        "levels": [0, *levels[::-1]],
+        "queries": 12,
+    }
+
+
 @pytest.mark.parametrize("name", GRADIENT)
 @pytest.mark.parametrize("queries", ["own", "real"])
 def test_two_maps_learn_of_tags_from_a_memory_and_score_rows_held_out(name, queries, rows):
@@ -204,8 +221,7 @@ def test_a_log_that_does_not_fit_is_refused_before_any_work(name, log):
     broken[3, 1] = np.nan
     nothing = affinity.judgements(np.empty((0, 3), int), 12, 78)
     for arguments, sentence in (
-        ({"query_X": query_rows}, "query_X and judgements must be given together"),
-        ({"judgements": judgements}, r"given together.*judgements over \(X, X\) are y"),
+        ({"judgements": judgements}, r"query_X must be given.*judgements over \(X, X\) are y"),
         ({"query_X": query_rows[:, 1:], "judgements": judgements}, "query_X: X has 11 features"),
         ({"query_X": broken, "judgements": judgements}, "query_X: X must be finite, got NaN"),
         ({"query_X": query_rows[1:], "judgements": judgements}, r"shape \(11, 78\), got.*\(12, 78"),
@@ -214,7 +230,7 @@ def test_a_log_that_does_not_fit_is_refused_before_any_work(name, log):
     ):
         with pytest.raises(InputError, match=sentence):
             hasher.fit(items, **arguments)
-    with pytest.raises(InputError, match="y must be None where judgements say"):
+    with pytest.raises(InputError, match="y must be None with query_X"):
         hasher.fit(items, rows_and_labels()[1][12:], query_X=query_rows, judgements=judgements)
     with pytest.raises(InputError, match=r"rows must name an item from 0 to 77, got 78"):
         affinity.judgements([(0, 78, 1)], 12, 78)
@@ -267,8 +283,22 @@ def test_the_command_line_fits_on_queries_that_are_rows_of_their_own(log, tmp_pa
     assert_one_line(
         Command("fit")(*files, "--method", "itq", "--out", "other"), "ITQ learns from X"
     )
-    alone = Command("fit")("x.npy", "--queries", "q.npy", "--method", "talr-ap", "--out", "other")
-    assert alone.exit_code == 2
+    alone = [
+        "x.npy",
+        "--queries",
+        "q.npy",
+        "--bits",
+        N_BITS,
+        "--method",
+        "talr-ap",
+        "--out",
+        "other",
+    ]
+    Command("fit").printed(*alone, *options)
+    expected = create("talr-ap", "own").fit(items, query_X=query_rows)
+    weights = rankbits.load("other").project_queries(query_rows)
+    assert np.array_equal(weights, expected.project_queries(query_rows))
+    assert Command("fit")(*alone, "--labels", "j.npy").exit_code == 2
 
 
 @pytest.mark.parametrize("queries", ["own", "real"])

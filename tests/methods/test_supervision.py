@@ -46,22 +46,27 @@ def test_two_dimensions_of_0_and_1_share_tags(graded, rng):
     assert supervision.classes is None
 
 
-def test_no_y_ranks_the_nearest_shares_of_training_pairs():
-    supervision = supervise(ROWS, None)
-    distances = np.sqrt(((ROWS[:, None].astype(float) - ROWS[None]) ** 2).sum(-1))
-    pairs = distances[np.triu_indices(40, 1)]
+@pytest.mark.parametrize("graded", [False, True])
+def test_no_y_ranks_the_others_by_distance_for_each_row(graded):
+    supervision = supervise(ROWS, None, graded=graded)
     expected = np.zeros((40, 40), int)
-    for share, level in ((0.05, 1), (0.01, 2), (0.002, 5), (0.001, 10)):
-        expected[distances <= np.quantile(pairs, share)] = level
-    off_diagonal = ~np.eye(40, dtype=bool)
-    assert np.array_equal(levels_of(supervision)[off_diagonal], expected[off_diagonal])
-    assert set(expected[off_diagonal].tolist()) == {0, 1, 2, 5, 10}
+    for row, levels in zip(ROWS.astype(float), expected, strict=True):
+        distances = np.linalg.norm(ROWS - row, axis=1)
+        order = [i for i in np.argsort(distances, kind="stable") if distances[i] > 0]
+        for place, item in enumerate(order):
+            if graded:  # 10, 50, 200, 1000, but half of 39 others at most
+                levels[item] = 10 if place < 10 else 5 if place < 19 else 0
+            else:
+                levels[item] = int(place < 10)
+    assert np.array_equal(levels_of(supervision), expected)
+    assert supervision.kind == "ranks"
 
 
-def test_thresholds_that_coincide_keep_the_highest_level():
-    rows = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])  # four pairs at distance 1: 40 %
-    supervision = supervise(rows, None)
-    assert set(levels_of(supervision)[~np.eye(5, dtype=bool)].tolist()) == {0, 10}
+def test_ranks_of_few_rows_leave_some_irrelevant():
+    rows = np.array([[0.0], [1.0], [2.1], [3.3], [4.6]])
+    levels = levels_of(supervise(rows, None, graded=True))
+    assert set(levels[~np.eye(5, dtype=bool)].tolist()) == {0, 10}
+    assert (levels > 0).sum(axis=1).tolist() == [2] * 5
 
 
 def test_an_affinity_is_taken_as_it_is(rng):

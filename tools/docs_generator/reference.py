@@ -42,6 +42,15 @@ ROOMS = (
         "All kinds of index",
         kinds_table,
     ),
+    Room(
+        "adapters",
+        (
+            "rankbits.adapters",
+            "rankbits.adapters.faiss",
+            "rankbits.adapters.pgvector",
+            "rankbits.adapters.sentence_transformers",
+        ),
+    ),
     Room("datasets", ("rankbits.datasets",)),
     Room("benchmark", ("rankbits.benchmark",), "All protocols", protocols_table),
     Room("report", ("rankbits.report",)),

@@ -16,6 +16,7 @@ from rankbits.affinity._qrels import (
     qrels_pairs,
     read_judgements,
 )
+from rankbits.affinity._ranks import NearestRanks, nearest_ranks
 from rankbits.affinity._tags import Tags, tags
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "JudgedPair",
     "Judgements",
     "Levels",
+    "NearestRanks",
     "Neighbours",
     "QrelsCounts",
     "QrelsJudgements",
@@ -32,6 +34,7 @@ __all__ = [
     "distance_quantiles",
     "judgements",
     "levels",
+    "nearest_ranks",
     "neighbours",
     "qrels_pairs",
     "read_judgements",

@@ -6,11 +6,11 @@ import numpy as np
 
 from rankbits import _check
 from rankbits.affinity._base import Affinity, levels_with_zero
+from rankbits.affinity._distances import read_reals, read_vectors, square_distances
 from rankbits.errors import InputError
 
 _SAMPLE = 2048
 _BLOCK_CELLS = 1 << 17
-_ROUNDING = 1e-12  # relative to the squared norms; a product of 10^4 terms stays within it
 
 
 class Neighbours(Affinity):
@@ -54,7 +54,7 @@ class Neighbours(Affinity):
         step = max(1, _BLOCK_CELLS // max(query_x.shape))  # its doubles take some MB
         for start in range(0, len(item_x), step):
             part = slice(start, start + step)
-            squares = _square_distances(query_x, item_x[part], recheck=self._thresholds**2)
+            squares = square_distances(query_x, item_x[part], recheck=self._thresholds**2)
             distances = np.sqrt(squares, out=squares)
             spots = np.searchsorted(self._thresholds, distances, side="left")
             positions[:, part] = self._places[spots]
@@ -78,12 +78,12 @@ def neighbours(query_x: Any, database_x: Any, distances: Any, levels: Any) -> Ne
     >>> near.levels[near.indices(slice(None), slice(None))].tolist()
     [[5, 1, 0]]
     """
-    query_x, database_x = _vectors("query_x", query_x), _vectors("database_x", database_x)
+    query_x, database_x = read_vectors("query_x", query_x), read_vectors("database_x", database_x)
     if query_x.shape[1] != database_x.shape[1]:
         raise InputError(
             f"query_x has {query_x.shape[1]} features and database_x has {database_x.shape[1]}"
         )
-    cuts, grades = _reals("distances", distances), _check.array("levels", levels)
+    cuts, grades = read_reals("distances", distances), _check.array("levels", levels)
     if cuts.ndim != 1 or grades.shape != cuts.shape or cuts.size == 0:
         raise InputError(
             "distances and levels must be two lists of equal length, got "
@@ -122,52 +122,17 @@ def distance_quantiles(train_x: Any, shares: Any, random_state: int = 0) -> np.n
     >>> distance_quantiles([[0.0], [1.0], [3.0]], (0.5,)).tolist()
     [2.0]
     """
-    x = _vectors("train_x", train_x)
+    x = read_vectors("train_x", train_x)
     if len(x) < 2:
         raise InputError("train_x must have at least two rows: one item has no distances")
-    quantile_shares = _reals("shares", shares)
+    quantile_shares = read_reals("shares", shares)
     if quantile_shares.ndim != 1 or not ((quantile_shares > 0) & (quantile_shares < 1)).all():
         raise InputError(f"shares must lie between 0 and 1, got {shares}")
     rng = np.random.default_rng(random_state)
     rows = np.sort(rng.choice(len(x), min(len(x), _SAMPLE), replace=False))
     sample = np.asarray(x[rows], float)
     sample = sample - sample.mean(axis=0)  # a common offset would cost the product its digits
-    squares = _square_distances(sample, sample, recheck=np.empty(0))
+    squares = square_distances(sample, sample, recheck=np.empty(0))
     distances = np.sqrt(squares[np.triu_indices(len(rows), 1)])
     quantiles: np.ndarray = np.quantile(distances, quantile_shares)
     return quantiles
-
-
-def _reals(name: str, values: Any) -> np.ndarray:
-    numbers = _check.array(name, values)
-    if numbers.dtype.kind not in "iuf":
-        raise InputError(f"{name} must be real numbers, got {_check.describe(numbers)}")
-    return numbers.astype(float)
-
-
-def _vectors(name: str, values: Any) -> np.ndarray:
-    array = _check.array_2d(name, values, columns="features")
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must be real numbers, got {_check.describe(array)}")
-    _check.finite(name, array)
-    return array
-
-
-def _square_distances(a: np.ndarray, b: np.ndarray, recheck: np.ndarray) -> np.ndarray:
-    """Squared L2 distances in double, by one matrix product.
-
-    Its rounding depends on the block; a pair that lies on a threshold of `recheck` up to that
-    rounding is computed again as a plain sum, so that levels do not depend on how the work was cut.
-    """
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    norms = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None]
-    squares: np.ndarray = norms - 2.0 * (a @ b.T)
-    step = max(1, _BLOCK_CELLS // a.shape[1])
-    for threshold in recheck:
-        pairs = np.argwhere(np.abs(squares - threshold) <= _ROUNDING * norms)
-        for start in range(0, len(pairs), step):
-            rows, columns = pairs[start : start + step].T
-            difference = a[rows] - b[columns]
-            squares[rows, columns] = np.einsum("ij,ij->i", difference, difference)
-    np.maximum(squares, 0.0, out=squares)
-    return squares

@@ -16,6 +16,7 @@ from rankbits.cli._evaluate import evaluate
 from rankbits.cli._export import export
 from rankbits.cli._fit import fit
 from rankbits.cli._index import index
+from rankbits.cli._index_sql import sql
 
 _INTERRUPTED = 130
 
@@ -28,6 +29,7 @@ app = Commands(
 )
 for command in (fit, encode, export, evaluate, audit, compare, bench, demo):
     app.command()(command)
+index.command()(sql)
 app.add_typer(index, name="index")
 
 

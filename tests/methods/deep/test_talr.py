@@ -104,12 +104,12 @@ def test_held_out_rows_without_positives_among_them_rank_all_rows():
     [
         ([f"c{c}" for c in Y], "classes", "plain"),
         (np.eye(4, dtype=int)[Y] + np.eye(4, dtype=int)[(Y + 1) % 4], "tags", "plain"),
-        (None, "distances", "plain"),
+        (None, "ranks", "plain"),
         (affinity.levels(2 * (Y[:, None] == Y)), "affinity", "plain"),
         (affinity.judgements([(i, i + 4, 1 + i % 3) for i in range(99)], 240, 240), "affinity",
          "anchors"),
     ],
-    ids=["strings", "tags", "distances", "levels", "judgements"],
+    ids=["strings", "tags", "ranks", "levels", "judgements"],
 )  # fmt: skip
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_y_lowers_the_loss(name, y, kind, batches):

@@ -51,18 +51,19 @@ def test_the_itq_start_is_the_rotation_that_its_own_bits_ask_for():
 
 
 def test_without_labels_a_linear_map_is_the_default_starts_from_itq_and_ends_above_it():
-    hasher = methods.get("talr-ndcg", n_bits=6, random_state=0, n_threads=1)
+    quick = {"learning_rate": 3e-3, "noise": 0.0}  # the defaults hardly move a map on 300 rows
+    hasher = methods.get("talr-ndcg", n_bits=6, random_state=0, n_threads=1, **quick)
     hasher.fit(X)
     assert hasher.report_["config"]["init"] == "itq"
     assert hasher.report_["config"]["scaling"] == "common"
     assert hasher.report_["encoder"]["kind"] == "linear"
-    relation = supervise(X, None).affinity
+    relation = supervise(X, None, graded=True).affinity
     means = []
     for fitted in (hasher, still(init="itq")):
         codes = fitted.encode(X)
         counts = rankbits.count_ties(codes, codes, relation, exclude_self=True)
         means.append(np.nanmean(rankbits.metrics.ndcg(counts)))
-    assert means[0] > means[1]
+    assert means[0] > means[1] + 0.005
 
 
 def test_hidden_layers_beside_a_linear_map_start_at_zero():

@@ -7,7 +7,6 @@ from torch import nn
 
 from rankbits import affinity, methods
 from rankbits.errors import InputError
-from rankbits.methods.supervision import SHARE_LEVELS, SHARES
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
 FEW = {"n_bits": 8, "epochs": 2, "random_state": 0, "n_threads": 1}
@@ -34,11 +33,13 @@ def features_of(pictures):
 def test_they_are_learned_as_from_the_neighbors_among_the_features(fine_tune):
     params = {**FEW, "encoder": MeanColors(), "fine_tune": fine_tune}
     features = features_of(PICTURES)
-    cuts = affinity.distance_quantiles(features, SHARES)
-    neighbors = affinity.neighbours(features, features, cuts, SHARE_LEVELS)
+    n_nearest = min(10, (len(features) - 1) // 2)
+    neighbors = affinity.nearest_ranks(
+        features, features, [n_nearest], [1], metric="l2", exclude_self=True
+    )
     without = methods.get("talr-ap", **params).fit(PICTURES)
     given = methods.get("talr-ap", **params).fit(PICTURES, neighbors)
-    assert without.report_["supervision"]["y"] == "distances"
+    assert without.report_["supervision"]["y"] == "ranks"
     np.testing.assert_allclose(without.project(PICTURES), given.project(PICTURES), rtol=1e-4)
 
 

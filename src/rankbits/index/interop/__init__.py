@@ -6,7 +6,8 @@
 - Parquet: `to_parquet`, `from_parquet`
 - LanceDB: `to_lance`, `from_lance`
 - PostgreSQL with pgvector: `to_pgvector_copy`, `from_pgvector_copy`, `to_pgvector_sql`,
-  `copy_to_postgres`, `from_postgres`, `pgvector_schema`, `pgvector_query`, `pgvector_bits`
+  `copy_to_postgres`, `from_postgres`, `pgvector_schema`, `pgvector_query`,
+  `pgvector_two_stage_query`, `pgvector_bits`, `pgvector_vectors`
 
 Each partner's package is imported when it is first needed: pip install 'rankbits[interop]'.
 """
@@ -19,11 +20,15 @@ from rankbits.index.interop.pgvector import (
     copy_to_postgres,
     from_pgvector_copy,
     from_postgres,
+    to_pgvector_copy,
+    to_pgvector_sql,
+)
+from rankbits.index.interop.pgvector_sql import (
     pgvector_bits,
     pgvector_query,
     pgvector_schema,
-    to_pgvector_copy,
-    to_pgvector_sql,
+    pgvector_two_stage_query,
+    pgvector_vectors,
 )
 from rankbits.index.interop.usearch import from_usearch, to_usearch
 
@@ -39,6 +44,8 @@ __all__ = [
     "pgvector_bits",
     "pgvector_query",
     "pgvector_schema",
+    "pgvector_two_stage_query",
+    "pgvector_vectors",
     "to_faiss",
     "to_lance",
     "to_npz",

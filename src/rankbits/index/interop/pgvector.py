@@ -1,18 +1,13 @@
-"""pgvector: codes in PostgreSQL as bit(n), by files for COPY, by SQL, or over a connection.
-
-Names of tables and columns are quoted, so any name is a name and nothing else. A name in two parts
-is a tuple, ("schema", "table"): a dot in a string is a character like others.
-"""
+"""pgvector: codes in PostgreSQL as bit(n), by files for COPY or over a connection."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from rankbits import _check
 from rankbits._files import require_file, write_atomically
-from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes import BinaryCodes
 from rankbits.codes.note import Note
 from rankbits.errors import InputError
-from rankbits.index import inputs
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.interop.blocks import (
     EXTRA,
@@ -22,6 +17,7 @@ from rankbits.index.interop.blocks import (
     gather,
     require_source,
 )
+from rankbits.index.interop.pgvector_sql import Name, columns_of, quoted
 from rankbits.index.interop.postgres_copy import (
     SIGNATURE,
     binary_chunks,
@@ -31,8 +27,6 @@ from rankbits.index.interop.postgres_copy import (
     text_chunks,
 )
 
-Name = str | tuple[str, str]
-_MAX_NAME = 63  # bytes; PostgreSQL cuts longer names in silence
 _INSERTED = 1000  # rows in one INSERT
 _FILE_CHUNK = 1 << 20  # bytes
 
@@ -113,141 +107,12 @@ def to_pgvector_sql(
         Name of the column with the codes, of type bit(n). It is quoted as well.
     """
     require_source(index)
-    start = f"INSERT INTO {_quoted(table)} ({_columns(id_column, code_column)}) VALUES\n"
+    start = f"INSERT INTO {quoted(table)} ({columns_of(id_column, code_column)}) VALUES\n"
     with write_atomically(path) as file:
         for ids, packed in blocks(index, _INSERTED):
             texts = bit_texts(BinaryCodes(packed, index.n_bits))
             rows = (b"(%d, B'%b')" % row for row in zip(ids.tolist(), texts, strict=True))
             file.write(start.encode() + b",\n".join(rows) + b";\n")
-
-
-# SQL
-
-
-def pgvector_schema(
-    table: Name,
-    n_bits: int,
-    index: str | None = "hnsw",
-    *,
-    id_column: str = "id",
-    code_column: str = "code",
-) -> str:
-    """The SQL that creates the extension, the table and, unless None, pgvector's index on it.
-
-    Parameters
-    ----------
-    table : str or tuple of (str, str)
-        Name of the table to create, or the pair (schema, name). A dot in a string is part
-        of the name.
-    n_bits : int
-        Number of bits in a code, from 1 to 4096: the n of the column's type bit(n).
-    index : "hnsw" or None, default="hnsw"
-        Kind of pgvector's index on the codes. None creates the table without an index, and
-        queries then compare every row.
-    id_column : str, default="id"
-        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
-    code_column : str, default="code"
-        Name of the column with the codes, of type bit(n). It is quoted as well.
-
-    Returns
-    -------
-    sql : str
-        Two or three statements, one on each line.
-
-    Examples
-    --------
-    >>> print(pgvector_schema("codes", 64))
-    CREATE EXTENSION IF NOT EXISTS vector;
-    CREATE TABLE "codes" ("id" bigint PRIMARY KEY, "code" bit(64) NOT NULL);
-    CREATE INDEX ON "codes" USING hnsw ("code" bit_hamming_ops);
-    """
-    _check.whole("n_bits", n_bits, 1, MAX_BITS)
-    name, item, code = _quoted(table), _quoted(id_column), _quoted(code_column)
-    lines = [
-        "CREATE EXTENSION IF NOT EXISTS vector;",
-        f"CREATE TABLE {name} ({item} bigint PRIMARY KEY, {code} bit({n_bits}) NOT NULL);",
-    ]
-    if index is not None:
-        _check.choice("index", index, ("hnsw",))
-        lines.append(f"CREATE INDEX ON {name} USING hnsw ({code} bit_hamming_ops);")
-    return "\n".join(lines)
-
-
-def pgvector_query(
-    table: Name,
-    k: int,
-    *,
-    id_column: str = "id",
-    code_column: str = "code",
-    placeholder: str = "%s",
-) -> str:
-    """The SQL that finds the k nearest of a code in order of (distance, id), as rankbits does.
-
-    It takes one parameter, an entry of `pgvector_bits`. With an hnsw index on the table, PostgreSQL
-    may answer from it, which is approximate.
-
-    Parameters
-    ----------
-    table : str or tuple of (str, str)
-        Name of the table to search, or the pair (schema, name). A dot in a string is part
-        of the name.
-    k : int
-        Number of neighbors to return, at least 1.
-    id_column : str, default="id"
-        Name of the column with the ids. It is quoted, so any text of 1 to 63 bytes is allowed.
-    code_column : str, default="code"
-        Name of the column with the codes, of type bit(n). It is quoted as well.
-    placeholder : {"%s", "$1"}, default="%s"
-        Text that stands for the parameter: "%s" for psycopg, "$1" for drivers that number their
-        parameters.
-
-    Returns
-    -------
-    sql : str
-        One SELECT statement, whose rows have the id and the distance.
-
-    Examples
-    --------
-    >>> print(pgvector_query("codes", 10))
-    SELECT "id", "code" <~> %s AS distance FROM "codes" ORDER BY distance, "id" LIMIT 10
-    """
-    _check.whole("k", k, 1)
-    _check.choice("placeholder", placeholder, ("%s", "$1"))
-    names = [_quoted(name) for name in (table, id_column, code_column)]
-    if placeholder == "%s":  # drivers that take %s want other percent signs doubled
-        names = [name.replace("%", "%%") for name in names]
-    name, item, code = names
-    return (
-        f"SELECT {item}, {code} <~> {placeholder} AS distance FROM {name} "  # noqa: S608
-        f"ORDER BY distance, {item} LIMIT {k}"
-    )
-
-
-def pgvector_bits(codes: Any, n_bits: int | None = None) -> list[str]:
-    """Codes as PostgreSQL writes bit strings, for parameters of queries.
-
-    Parameters
-    ----------
-    codes : BinaryCodes or ndarray of uint8, shape (n, ceil(n_bits / 8))
-        Codes to convert, either BinaryCodes or packed bytes.
-    n_bits : int or None, default=None
-        Number of bits in a code. It must be given with packed bytes; None takes that of
-        BinaryCodes.
-
-    Returns
-    -------
-    texts : list of str
-        One text for each code, with a digit 0 or 1 for each bit.
-
-    Examples
-    --------
-    >>> pgvector_bits(BinaryCodes.from_bits([[1, 0, 1], [0, 0, 1]]))
-    ['101', '001']
-    """
-    if n_bits is None and not isinstance(codes, BinaryCodes):
-        raise InputError("n_bits must be given with packed bytes; BinaryCodes know it themselves")
-    checked = inputs.codes_of("codes", codes, codes.n_bits if n_bits is None else n_bits)
-    return [text.decode() for text in bit_texts(checked)]
 
 
 # Connections
@@ -283,8 +148,8 @@ def copy_to_postgres(
         raise InputError(
             f"index must have {n_bits} bits as the column {code_column!r} has, got {index.n_bits}"
         )
-    columns = _columns(id_column, code_column)
-    command = f"COPY {_quoted(table)} ({columns}) FROM STDIN WITH (FORMAT binary)"
+    columns = columns_of(id_column, code_column)
+    command = f"COPY {quoted(table)} ({columns}) FROM STDIN WITH (FORMAT binary)"
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         for chunk in binary_chunks(index):
             copy.write(chunk)
@@ -322,8 +187,8 @@ def from_postgres(
     n_bits = _column_bits(connection, table, code_column)
     source = f"the table {table!r}"
     command = (
-        f"COPY (SELECT {_quoted(id_column)}::bigint, {_quoted(code_column)} "  # noqa: S608
-        f"FROM {_quoted(table)}) TO STDOUT WITH (FORMAT binary)"
+        f"COPY (SELECT {quoted(id_column)}::bigint, {quoted(code_column)} "  # noqa: S608
+        f"FROM {quoted(table)}) TO STDOUT WITH (FORMAT binary)"
     )
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         _, blocks_read = read_binary(_chunks(copy), n_bits, source)
@@ -348,7 +213,7 @@ def _column_bits(connection: Any, table: Name, column: str) -> int:
     row = connection.execute(
         "SELECT atttypid::regtype::text, atttypmod FROM pg_attribute "
         "WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped",
-        (_quoted(table), column),
+        (quoted(table), column),
     ).fetchone()
     if row is None:
         raise InputError(
@@ -359,18 +224,3 @@ def _column_bits(connection: Any, table: Name, column: str) -> int:
     if kind != "bit":
         raise InputError(f"table {table!r} must have {column!r} as bit(n), it is {kind}")
     return int(n_bits)
-
-
-def _columns(*names: str) -> str:
-    return ", ".join(map(_quoted, names))
-
-
-def _quoted(name: Name) -> str:
-    """A name as SQL writes it, whatever is in it."""
-    parts = name if isinstance(name, tuple) else (name,)
-    for part in parts:
-        if not isinstance(part, str) or not part or "\0" in part:
-            raise InputError(f"names in SQL must be text that is not empty, got {part!r}")
-        if len(part.encode()) > _MAX_NAME:
-            raise InputError(f"names in SQL must have at most {_MAX_NAME} bytes, got {part!r}")
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

@@ -123,8 +123,8 @@ class RSH(KernelHasher):
         X : array of shape (n, n_features)
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             For multi-hot rows the shared tags are counted. An affinity may hold ranks: the higher
-            the level, the further up. None takes the nearest 5, 1, 0.2 and 0.1 % of training pairs
-            as levels 1, 2, 5, 10.
+            the level, the further up. None takes each row's own ranking of the others by distance:
+            its first 10, 50, 200 and 1,000 have the levels 10, 5, 2 and 1.
         """
         n_bits, n_tables = self._code_length(), self._check_parameters()
         rng = check_random_state(self.random_state)

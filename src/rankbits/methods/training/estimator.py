@@ -78,15 +78,17 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         X : array of shape (n, features), or images of shape (n, height, width, channels)
             The training rows.
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
-            What is relevant to what. None takes the nearest 5, 1, 0.2 and 0.1 % of the training
-            pairs as levels 1, 2, 5 and 10; images are compared by the features that the backbone
-            makes of them before it is trained.
+            What is relevant to what. None takes each row's own ranking of the others by distance:
+            its first 10, 50, 200 and 1,000 have the levels 10, 5, 2 and 1 for NDCG, and its first
+            10 are relevant for other losses; images are compared by the features that the
+            backbone makes of them before it is trained.
         query_X : array of shape (n_queries, features), or None
             Queries that are rows of their own, such as a log of searches. Without them every row
             of X is a query to the others.
         judgements : an affinity over (query_X, X), or None
             What is relevant to these queries, such as `rankbits.affinity.judgements` and
-            `read_judgements` give. It takes the place of y.
+            `read_judgements` give. It takes the place of y. None takes each query's own ranking of
+            X by distance, as y=None does.
         """
         if self.classes == "grow":
             return self._fit_growing(X, y, query_X, judgements)
@@ -122,16 +124,15 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         judgements: Any,
         y: Any,
     ) -> LoggedQueries | None:
-        """Logged queries, checked as rows are; both arguments belong together."""
+        """Logged queries, checked as rows are."""
         if query_X is None and judgements is None:
             return None
-        if query_X is None or judgements is None:
-            raise InputError(
-                "query_X and judgements must be given together, got one of them; judgements over "
-                "(X, X) are y"
-            )
+        if query_X is None:
+            raise InputError("query_X must be given with judgements; judgements over (X, X) are y")
         if y is not None:
-            raise InputError("y must be None where judgements say what is relevant to query_X")
+            raise InputError(
+                "y must be None with query_X; judgements say what is relevant to queries"
+            )
         try:
             rows = self._rows(self._check_X(query_X, reset=False), 0)
         except InputError as error:

@@ -13,7 +13,7 @@ from rankbits.methods.training.recipes import Recipes
 _LABELS = {
     "classes": "class labels",
     "tags": "a multi-hot matrix",
-    "distances": "None (levels by distance)",
+    "distances": "None (ranks by distance)",
     "judgements": "sparse judgements",
     "levels": "an affinity",
 }

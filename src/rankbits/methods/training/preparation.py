@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from rankbits.errors import InputError
-from rankbits.methods.query_log import QueryLog, read_query_log
+from rankbits.methods.query_log import QueryLog, rank_items, read_query_log
 from rankbits.methods.supervision import Supervision, supervise
 from rankbits.methods.training import parallel
 from rankbits.methods.training.architecture import Architecture
@@ -71,16 +71,10 @@ class Preparation:
 
 @dataclass(frozen=True)
 class LoggedQueries:
-    """Queries as rows of their own, and what is relevant to them."""
+    """Queries as rows of their own, and what is relevant to them; None for what is nearest."""
 
     rows: np.ndarray
     judgements: Any
-
-    def supervise(self, method: MethodDefinition, n_items: int) -> QueryLog:
-        """What the judgements say, if the method can use it."""
-        log = read_query_log(self.judgements, len(self.rows), n_items)
-        method.require_labels(supervision_kind(log))
-        return log
 
 
 def prepare(
@@ -92,18 +86,17 @@ def prepare(
 ) -> Preparation:
     """Settle everything that a training on these rows, or on logged queries and them, needs."""
     check_parameters(parameters)
-    reader = RowReader(parameters, rows)
+    reader, query_reader = RowReader(parameters, rows), None
     if logged is None:
         supervision = supervise_rows(parameters, method, reader, y)
     else:
-        supervision = logged.supervise(method, len(rows))
+        query_reader = RowReader(parameters, logged.rows, like=reader)
+        supervision = supervise_queries(parameters, method, reader, query_reader, logged.judgements)
     method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
     item_split = split if logged is None else keep_all(len(rows))
     inputs, head_inputs = read_inputs(config, reader), read_head_inputs(reader, item_split)
-    query_inputs = None
-    if logged is not None:
-        query_inputs = read_inputs(config, RowReader(parameters, logged.rows, like=reader))
+    query_inputs = None if query_reader is None else read_inputs(config, query_reader)
     architecture = describe_encoder(config, head_inputs, supervision)
     encoder = build_encoder(architecture, reader.backbone)
     rng = np.random.default_rng([config.seed, _SCALES_STREAM])
@@ -141,10 +134,32 @@ def supervise_rows(
     if y is None:
         method.require_labels("distances")
         rows = reader.comparable_rows()
-    graded = method.grades_tags if is_auto(parameters.graded) else parameters.graded
-    supervision = supervise(rows, y, graded=graded)
+    supervision = supervise(rows, y, graded=_is_graded(parameters, method))
     method.require_labels(supervision_kind(supervision))
     return supervision
+
+
+def supervise_queries(
+    parameters: TrainingParameters,
+    method: MethodDefinition,
+    items: RowReader,
+    queries: RowReader,
+    judgements: Any,
+) -> QueryLog:
+    """What judgements say about logged queries, or else their own rankings of the items."""
+    if judgements is None:
+        method.require_labels("distances")
+        rows = queries.comparable_rows(), items.comparable_rows()
+        log = rank_items(*rows, _is_graded(parameters, method))
+    else:
+        log = read_query_log(judgements, len(queries.rows), len(items.rows))
+    method.require_labels(supervision_kind(log))
+    return log
+
+
+def _is_graded(parameters: TrainingParameters, method: MethodDefinition) -> bool:
+    graded: bool = method.grades_tags if is_auto(parameters.graded) else parameters.graded
+    return graded
 
 
 def configure(

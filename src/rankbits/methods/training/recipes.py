@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from rankbits import _check
-from rankbits.affinity import Judgements, Neighbours
+from rankbits.affinity import Judgements, NearestRanks, Neighbours
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
@@ -179,7 +179,8 @@ def supervision_kind(supervision: Supervision) -> str:
         return "tags"
     if isinstance(supervision.affinity, Judgements):
         return "judgements"
-    return "distances" if isinstance(supervision.affinity, Neighbours) else "levels"
+    by_distance = (Neighbours, NearestRanks)
+    return "distances" if isinstance(supervision.affinity, by_distance) else "levels"
 
 
 def _keeps_distances(parameters: TrainingParameters, supervision: Supervision) -> bool:
