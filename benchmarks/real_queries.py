@@ -7,7 +7,7 @@
 
 Every method sees the rows only, at the same bytes an item; nothing is re-ranked. Methods run with
 their defaults, but for two recipes of `distilled`: `distilled-relevance` (temperature 0.6) and
-`distilled-groups` (temperature 0.6, 100 neighbors). Finished cells stay in the file OUT, so that a
+`distilled-groups` (temperature 0.6, 50 neighbors). Finished cells stay in the file OUT, so that a
 run may be stopped and taken up again.
 
     python benchmarks/real_queries.py DATA [--out OUT] [--sets npl] [--bytes 8] [--methods itq]
@@ -165,7 +165,7 @@ def shuffle(rows: np.ndarray, seed: int) -> np.ndarray:
 METHODS = {
     "distilled": bits("distilled"),
     "distilled-relevance": bits("distilled", temperature=0.6),
-    "distilled-groups": bits("distilled", temperature=0.6, n_neighbors=100),
+    "distilled-groups": bits("distilled", temperature=0.6, n_neighbors=50),
     "talr-ndcg": bits("talr-ndcg"),
     "itq": bits("itq"),
     "sign": bits("sign"),

@@ -13,7 +13,7 @@ def smooth_row_by_row(units, n_neighbors):
     for row in units:
         cosines = units @ row
         nearest = np.argsort(-cosines, kind="stable")[: n_neighbors + 1]
-        total = sum(max(cosines[i], 0.0) ** 6 * units[i] for i in nearest)
+        total = sum(max(cosines[i], 0.0) ** 3 * units[i] for i in nearest)
         rows.append(total / np.linalg.norm(total))
     return np.array(rows)
 

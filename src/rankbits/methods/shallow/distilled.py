@@ -43,10 +43,10 @@ class Distilled(ArrayHasher):
         query, hundreds of items deep, take 0.6 or more. It must be positive.
     n_neighbors : int, default=0
         How many nearest rows each row is averaged with before the cosines are taken that are
-        learned [4]_. 0 learns the exact cosines, to find what float vectors find first. 10 is for
-        search by meaning, where near rows correct each other; 100 is for large groups of rows that
-        belong together, such as classes. Rows are smoothed in training only: queries and new items
-        are encoded as they are.
+        learned [4]_. 0 learns the exact cosines, to find what float vectors find first. Take about
+        50, and temperature=0.6, for large groups of rows that belong together, such as classes:
+        near rows correct each other there. Rows are smoothed in training only: queries and new
+        items are encoded as they are.
     n_steps : int or None, default=None
         Steps of the training. None takes as many as make every row a query twelve times; 0
         keeps ITQ's planes.
