@@ -163,6 +163,21 @@ def test_a_saved_model_comes_back_whole(data, grown, tmp_path):
         )
 
 
+@pytest.mark.parametrize("encoder", ["mlp", "linear"])
+def test_an_exported_model_takes_any_number_of_rows_and_ranks_as_ours(data, tmp_path, encoder):
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    hasher = fit(data, n_bits=8, classes="grow", queries="real", encoder=encoder)
+    methods.export_onnx(hasher, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+    for rows in (data.query_x[:5].astype(np.float32), data.query_x.astype(np.float32)):
+        codes, weights = session.run(["codes", "query_logits"], {"x": rows})
+        np.testing.assert_array_equal(codes, hasher.transform(rows))
+        np.testing.assert_allclose(weights, hasher.project_queries(rows), atol=1e-4)
+
+
 def test_one_bit_is_a_class_bit(data):
     hasher = fit(data, n_bits=1, classes="grow")
     assert hasher.n_bits_ == 1

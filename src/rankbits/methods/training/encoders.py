@@ -80,7 +80,7 @@ class Encoder(nn.Module):
 
     def _compute_class_logits(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The head's logits, and the class posteriors (n, C); (n, 0) without classifiers."""
-        probabilities = x.new_zeros(len(x), 0)
+        probabilities = x[:, :0]  # len(x) would fix the size of a batch in an exported graph
         for name, part in self.head.named_children():
             x = part(x)
             if name == "posterior":

@@ -88,6 +88,5 @@ def join_features(units: Tensor, probabilities: Tensor) -> Tensor:
 
 def measure_confidence(probabilities: Tensor) -> Tensor:
     """The sum of p² of each row (n, 1); 1 where there is no posterior."""
-    if probabilities.shape[1] == 0:
-        return probabilities.new_ones(len(probabilities), 1)
-    return (probabilities**2).sum(1, keepdim=True)
+    total = (probabilities**2).sum(1, keepdim=True)
+    return total if probabilities.shape[1] else total + 1  # an empty sum is 0
