@@ -8,8 +8,14 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
 from rankbits.errors import InputError
-from rankbits.methods.training.geometry import QUERY_WEIGHT, Geometry, measure_confidence
-from rankbits.methods.training.growing import whiten_within_classes
+from rankbits.methods.training.geometry import (
+    POSTERIOR_WEIGHT,
+    QUERY_WEIGHT,
+    Geometry,
+    join_features,
+    measure_confidence,
+)
+from rankbits.methods.training.growing import learn_metric, whiten_within_classes
 
 QUICK = {"epochs": 3, "n_threads": 1, "random_state": 0}
 KNOWN = 6  # digits below it have labels
@@ -58,36 +64,62 @@ def test_rows_that_are_equal_within_their_classes_are_not_whitened():
     np.testing.assert_array_equal(whiten_within_classes(rows, np.array([7, 7, 9])), np.eye(2))
 
 
-def test_confidence_is_the_sum_of_squared_probabilities():
-    beliefs = torch.tensor([[0.0, 0.0, 0.5, 0.5], [0.0, 0.0, 0.9, 0.1]])
-    assert measure_confidence(beliefs)[:, 0].tolist() == pytest.approx([0.5, 0.82])
+def test_cosines_in_the_metric_are_those_of_whitened_rows_scaled_by_their_spread():
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 5, 300)
+    x = 3.0 * rng.standard_normal((5, 4))[classes] + rng.standard_normal((300, 4)) * [1, 2, 3, 4]
+    units = learn_metric(torch.from_numpy(x), classes)(torch.from_numpy(x)).numpy()
+    rows = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0).mean())
+    rows *= 2 / np.linalg.norm(rows, axis=1, keepdims=True)
+    whitened = (rows - rows.mean(axis=0)) @ whiten_within_classes(rows, classes)
+    # A^(1/8) in its own directions E is the eighth root of the covariance
+    variances, vectors = np.linalg.eigh(np.cov(whitened.T, bias=True))
+    spread = whitened @ (vectors * variances**0.125 @ vectors.T)
+    spread /= np.linalg.norm(spread, axis=1, keepdims=True)
+    np.testing.assert_allclose(units @ units.T, spread @ spread.T, atol=1e-5)
+
+
+def test_inner_products_of_features_are_cosines_and_a_share_of_posterior_products():
+    rng = np.random.default_rng(0)
+    units = torch.from_numpy(rng.standard_normal((6, 3)))
+    p = torch.from_numpy(rng.dirichlet(np.ones(4), 6))
+    features = join_features(units, p)
+    expected = units @ units.T + POSTERIOR_WEIGHT * (p @ p.T)
+    np.testing.assert_allclose(features @ features.T, expected, atol=1e-12)
+
+
+def test_confidence_is_the_sum_of_squared_probabilities_and_1_without_a_posterior():
+    probabilities = torch.tensor([[0.5, 0.5], [0.9, 0.1]])
+    assert measure_confidence(probabilities)[:, 0].tolist() == pytest.approx([0.5, 0.82])
+    assert measure_confidence(torch.zeros(2, 0)).tolist() == [[1.0], [1.0]]
 
 
 def test_items_count_all_bits_alike_and_queries_by_confidence():
-    geometry = Geometry(2, 1)
-    geometry.planes.copy_(torch.tensor([[1.0], [0.0]]))
-    x = torch.tensor([[3.0, 4.0]])  # of norm sqrt(2) it is (0.849, 1.131)
-    logits, confidence = torch.tensor([[2.0, -4.0]]), torch.tensor([[0.25]])
-    z = 0.6 * 2**0.5
-    assert geometry.extend(x, logits, confidence)[0].tolist() == pytest.approx([2.0, -4.0, z])
+    geometry = Geometry(2, 2, 1)
+    geometry.metric.directions.copy_(torch.eye(2))
+    geometry.planes.copy_(torch.tensor([[1.0], [0.0], [0.0], [2.0]]))
+    x = torch.tensor([[3.0, 4.0]])  # of length 1 it is (0.6, 0.8)
+    logits, probabilities = torch.tensor([[2.0, -4.0]]), torch.tensor([[0.5, 0.5]])
+    z = 0.6 + 2 * POSTERIOR_WEIGHT**0.5 * 0.5
+    assert geometry.extend(x, logits, probabilities)[0].tolist() == pytest.approx([2.0, -4.0, z])
     geometry.weigh_queries()
-    weighed = [0.25 * np.tanh(2.0), 0.25 * np.tanh(-4.0), QUERY_WEIGHT * z]
-    assert geometry.extend(x, logits, confidence)[0].tolist() == pytest.approx(weighed)
+    weighed = [0.5 * np.tanh(2.0), 0.5 * np.tanh(-4.0), QUERY_WEIGHT * z]
+    assert geometry.extend(x, logits, probabilities)[0].tolist() == pytest.approx(weighed)
 
 
-def test_a_quarter_of_the_bits_are_those_of_an_ordinary_fit(data, grown):
-    alone = fit(data, n_bits=8, queries="real")
+def test_an_eighth_of_the_bits_are_those_of_an_ordinary_fit(data, grown):
+    alone = fit(data, n_bits=4, queries="real")
     assert grown.n_bits_ == 32
-    assert grown.report_["geometry_bits"] == 24
+    assert grown.report_["geometry_bits"] == 28
     np.testing.assert_array_equal(
-        grown.project(data.query_x)[:, :8] > 0, alone.project(data.query_x) > 0
+        grown.project(data.query_x)[:, :4] > 0, alone.project(data.query_x) > 0
     )
 
 
 def test_the_other_bits_do_not_depend_on_the_loss(data, grown):
     other = fit(data, "hashnet", classes="grow")
     np.testing.assert_allclose(
-        grown.project(data.query_x)[:, 8:], other.project(data.query_x)[:, 8:], atol=1e-5
+        grown.project(data.query_x)[:, 4:], other.project(data.query_x)[:, 4:], atol=1e-4
     )
 
 
@@ -99,11 +131,17 @@ def test_real_valued_queries_are_weighed_by_the_posterior_of_their_classes(data,
         beliefs = parts["posterior"](parts["standardize"](x))
         logits = parts["body"](parts["rescale"](beliefs))
         sure = (beliefs[:, KNOWN:] ** 2).sum(1, keepdim=True)
-        geometry = QUERY_WEIGHT * encoder.geometry(x)
+        geometry = QUERY_WEIGHT * encoder.geometry(x, beliefs[:, KNOWN:])
         expected = torch.tanh(torch.cat([sure * torch.tanh(logits), geometry], dim=1))
     np.testing.assert_allclose(grown.project_queries(data.query_x), expected, atol=1e-5)
     is_known = data.query_y < KNOWN
     assert sure[is_known].mean() > sure[~is_known].mean()
+
+
+def test_an_encoder_without_a_posterior_has_the_geometry_of_the_rows_alone(data):
+    hasher = fit(data, classes="grow", queries="real", encoder="linear")
+    assert hasher.encoder_.geometry.planes.shape == (data.query_x.shape[1], 28)
+    assert hasher.project_queries(data.query_x).shape == (len(data.query_x), 32)
 
 
 def test_new_classes_are_ranked_better_than_by_bits_of_the_known_classes_alone(data):
@@ -123,6 +161,21 @@ def test_a_saved_model_comes_back_whole(data, grown, tmp_path):
         np.testing.assert_array_equal(
             getattr(loaded, method)(data.query_x), getattr(grown, method)(data.query_x)
         )
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "linear"])
+def test_an_exported_model_takes_any_number_of_rows_and_ranks_as_ours(data, tmp_path, encoder):
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    hasher = fit(data, n_bits=8, classes="grow", queries="real", encoder=encoder)
+    methods.export_onnx(hasher, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+    for rows in (data.query_x[:5].astype(np.float32), data.query_x.astype(np.float32)):
+        codes, weights = session.run(["codes", "query_logits"], {"x": rows})
+        np.testing.assert_array_equal(codes, hasher.transform(rows))
+        np.testing.assert_allclose(weights, hasher.project_queries(rows), atol=1e-4)
 
 
 def test_one_bit_is_a_class_bit(data):

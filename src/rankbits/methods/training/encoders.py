@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.training.architecture import CNN_WIDTHS, Architecture, check_architecture
-from rankbits.methods.training.geometry import Geometry, measure_confidence
+from rankbits.methods.training.geometry import Geometry
 from rankbits.methods.training.layers import (
     BatchNorm1d,
     BatchNorm2d,
@@ -76,16 +76,16 @@ class Encoder(nn.Module):
         if self.geometry is None:
             logits: Tensor = self.head(x)
             return logits
-        return self.geometry.extend(x, *self._compute_trusted_logits(x))
+        return self.geometry.extend(x, *self._compute_class_logits(x))
 
-    def _compute_trusted_logits(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The head's logits, and the confidence of the class posterior, which is 1 without one."""
-        confidence = x.new_ones(len(x), 1)
+    def _compute_class_logits(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The head's logits, and the class posteriors (n, C); (n, 0) without classifiers."""
+        probabilities = x[:, :0]  # len(x) would fix the size of a batch in an exported graph
         for name, part in self.head.named_children():
             x = part(x)
             if name == "posterior":
-                confidence = measure_confidence(x)
-        return x, confidence
+                probabilities = x[:, self.architecture.n_classes :]
+        return x, probabilities
 
 
 class _Mlp(nn.Module):
@@ -178,7 +178,8 @@ def present_name(name: str) -> str:
 
 
 def _build_geometry(a: Architecture) -> Geometry | None:
-    return Geometry(a.input_shape[-1], a.geometry_bits) if a.geometry_bits else None
+    n_classes = a.n_classes if a.posterior else 0
+    return Geometry(a.input_shape[-1], n_classes, a.geometry_bits) if a.geometry_bits else None
 
 
 def _build_head(a: Architecture) -> nn.Sequential:

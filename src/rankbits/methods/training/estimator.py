@@ -109,11 +109,21 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         rows = self._training_rows(X, y)
         has_log = query_X is not None or judgements is not None
         labels = growing.read_class_labels(self, rows, y, has_log)
-        geometry = growing.fit_geometry(self, rows, labels)
-        n_geometry = 0 if geometry is None else geometry.planes.shape[1]
+        inputs = torch.from_numpy(rows)
+        with limit_threads(self.n_threads):
+            metric = growing.learn_metric(inputs, labels)
+            units = encode_rows(metric, inputs)
+            n_geometry = growing.count_geometry_bits(self.n_bits, units)
         of_classes = clone(self).set_params(classes="fixed", n_bits=self.n_bits - n_geometry)
         of_classes.fit(X, y)
-        self.encoder_, self.query_encoder_ = growing.add_geometry(of_classes, geometry)
+        self.encoder_, self.query_encoder_ = of_classes.encoder_, of_classes.query_encoder_
+        if n_geometry:
+            with limit_threads(self.n_threads):
+                probabilities = growing.compute_probabilities(self.encoder_, inputs)
+                geometry = growing.learn_geometry(
+                    metric, units, probabilities, n_geometry, self.random_state
+                )
+            self.encoder_, self.query_encoder_ = growing.add_geometry(of_classes, geometry)
         self.history_ = of_classes.history_
         self.report_ = {**of_classes.report_, "geometry_bits": n_geometry}
         return self

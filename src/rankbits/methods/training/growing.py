@@ -11,21 +11,22 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
 from rankbits.methods.shallow.principal import leading_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
-from rankbits.methods.training.encoders import Encoder
+from rankbits.methods.training.encoders import Encoder, encode_rows
 from rankbits.methods.training.fields import is_auto
-from rankbits.methods.training.geometry import Geometry
-from rankbits.methods.training.layers import Standardize, scale_to_one_norm
+from rankbits.methods.training.geometry import Geometry, Metric, join_features
+from rankbits.methods.training.layers import scale_to_one_norm
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import encoder_kind
 
-CLASS_SHARE = 0.25  # of the bits, which labels train
+CLASS_SHARE = 0.125  # of the bits, which a loss trains
 _SHRINKAGE = 0.1  # of S towards a multiple of the identity
+_SPREAD = 0.25  # exponent of the variances of whitened rows that scales their directions
 _N_ROTATIONS = 50
 
 
@@ -54,41 +55,65 @@ def read_class_labels(
     return labels
 
 
-def fit_geometry(
-    parameters: TrainingParameters, rows: np.ndarray, labels: np.ndarray
-) -> Geometry | None:
-    """The geometry of the rows: three quarters of the bits, as far as the rows have directions."""
-    n_bits = parameters.n_bits - max(1, round(CLASS_SHARE * parameters.n_bits))
-    if n_bits == 0:
-        return None
-    seed = check_random_state(copy.deepcopy(parameters.random_state)).randint(2**31 - 1)
-    return learn_geometry(torch.from_numpy(rows), labels, n_bits, seed)
+def learn_metric(rows: Tensor, classes: np.ndarray) -> Metric:
+    """The metric M = S^(-1/2) E A^(1/8), in which directions that tell classes apart count more.
+
+    S is the covariance of the rows within their classes, and E, A are the principal directions of
+    the rows so whitened and their variances: within classes these are 1 in every direction, so a
+    large variance is one between classes.
+    """
+    metric = Metric(rows.shape[1])
+    metric.standardize.learn(rows, "common")
+    scaled = scale_to_one_norm(metric.standardize(rows.float())).double().numpy()
+    mean = scaled.mean(axis=0)
+    whitening = whiten_within_classes(scaled, classes)
+    whitened = (scaled - mean) @ whitening
+    variances, vectors = np.linalg.eigh(whitened.T @ whitened / len(whitened))
+    directions = whitening @ vectors * np.maximum(variances, 0) ** (_SPREAD / 2)
+    metric.mean.copy_(torch.from_numpy(mean))
+    metric.directions.copy_(torch.from_numpy(directions))
+    return metric
 
 
-def learn_geometry(rows: Tensor, classes: np.ndarray, n_bits: int, seed: int) -> Geometry | None:
-    """The map of at most so many bits, fewer where rows have fewer directions; None for no bit.
+def count_geometry_bits(n_bits: int, units: Tensor) -> int:
+    """Seven eighths of the bits, as far as the rows have directions."""
+    wanted = n_bits - max(1, round(CLASS_SHARE * n_bits))
+    if wanted == 0:
+        return 0
+    centered = (units - units.mean(0)).double().numpy()
+    return int(leading_directions(centered, wanted).shape[1])
+
+
+def learn_geometry(
+    metric: Metric, units: Tensor, probabilities: Tensor, n_bits: int, random_state: Any
+) -> Geometry:
+    """ITQ on the rows in the metric, beside their class posteriors.
 
     Logits are scaled so that they are 1 in the mean of their absolute values, as those of a trained
     map at its start.
     """
-    standardize = Standardize(rows.shape[1])
-    standardize.learn(rows, "common")
-    scaled = scale_to_one_norm(standardize(rows.float())).double().numpy()
-    mean = scaled.mean(axis=0)
-    whitening = whiten_within_classes(scaled, classes)
-    whitened = (scaled - mean) @ whitening
-    directions = leading_directions(whitened, n_bits)
-    if directions.shape[1] == 0:
-        return None
-    coordinates = whitened @ directions
-    start = random_rotation(directions.shape[1], np.random.RandomState(seed))
+    features = join_features(units, probabilities).double().numpy()
+    center = features.mean(axis=0)
+    directions = leading_directions(features - center, n_bits)
+    coordinates = (features - center) @ directions
+    rng = check_random_state(copy.deepcopy(random_state))
+    start = random_rotation(n_bits, rng)[: directions.shape[1]]
     rotation, _ = learn_rotation(coordinates, start, _N_ROTATIONS)
-    planes = whitening @ directions @ rotation / np.abs(coordinates @ rotation).mean()
-    geometry = Geometry(rows.shape[1], planes.shape[1])
-    geometry.standardize = standardize
-    geometry.mean.copy_(torch.from_numpy(mean))
+    planes = directions @ rotation / np.abs(coordinates @ rotation).mean()
+    geometry = Geometry(units.shape[1], probabilities.shape[1], n_bits)
+    geometry.metric = metric
+    geometry.center.copy_(torch.from_numpy(center))
     geometry.planes.copy_(torch.from_numpy(planes))
     return geometry
+
+
+def compute_probabilities(encoder: Encoder, rows: Tensor) -> Tensor:
+    """Class posteriors (n, C) of rows by an encoder that has them, else (n, 0)."""
+    parts = dict(encoder.head.named_children())
+    if "posterior" not in parts:
+        return rows.new_zeros(len(rows), 0)
+    beliefs = encode_rows(nn.Sequential(parts["standardize"], parts["posterior"]), rows.float())
+    return beliefs[:, encoder.architecture.n_classes :]
 
 
 def whiten_within_classes(rows: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -107,14 +132,12 @@ def whiten_within_classes(rows: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return whitening
 
 
-def add_geometry(fitted: FittedEncoders, geometry: Geometry | None) -> tuple[Encoder, Encoder]:
+def add_geometry(fitted: FittedEncoders, geometry: Geometry) -> tuple[Encoder, Encoder]:
     """The encoders of items and of queries, extended by the bits of geometry.
 
     Where queries are encoded as items, they stay so: their bits count alike.
     """
     items, queries = fitted.encoder_, fitted.query_encoder_
-    if geometry is None:
-        return items, queries
     extended = _extend(items, geometry)
     if queries is items:
         return extended, extended

@@ -81,8 +81,8 @@ class TrainingParameters(Parameters):
         How queries are encoded: as items are, by a map of their own into bits, or by a map of their
         own into real weights, for `search_real`. The objective is trained for that kind.
     classes : {"fixed", "grow"}, default="fixed"
-        Whether the classes of y are all there are, or others are to come. With "grow" only a
-        quarter of the bits is trained, the others keep the geometry of the rows, and real-valued
+        Whether the classes of y are all there are, or others are to come. With "grow" only an
+        eighth of the bits is trained, the others keep the geometry of the rows, and real-valued
         queries (`queries="real"`) weigh both by how sure a class is.
     encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="auto"
         "auto" is "linear" where y is None, so that distances say what is relevant, and else "mlp".
