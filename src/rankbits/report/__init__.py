@@ -3,6 +3,7 @@
 Needs matplotlib and jinja2: the extra `report`.
 """
 
+from rankbits.report._compress import compress_page
 from rankbits.report._curves import distance_plot, training_plot
 from rankbits.report._dispersion import code_use_plot, trade_plot
 from rankbits.report._page import audit_page, comparison_page

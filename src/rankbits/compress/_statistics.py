@@ -1,0 +1,87 @@
+"""How much of the quality is kept, and what another sample of queries would show.
+
+Notation:
+    v, r  value of a query by a candidate and by the float ranking      n  queries
+    ρ     mean(v) / mean(r), the quality kept
+    e     (v - ρ r) / mean(r), by how much a query pulls ρ up or down: ρ has the variance E[e²] / n
+    s     a typical e that is not 0
+
+A ratio over n queries is one draw; another n queries give another draw. Both vary, so the ratio of
+the others lies within ρ ± t sqrt(E[e²] (1/n + 1/n)), where t is Student's quantile. The difference
+of two draws of one size is symmetric however skewed e is, which is why this simple form suits
+losses, of which most are 0 and a few are large. A query like none of those at hand may come: one
+more e of the size s stands for it, so that no interval is a point.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_SHARE = 0.95  # of the draws that an interval is to hold
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Quality kept by candidates: arrays of one shape, the last axis without the queries.
+
+    Attributes
+    ----------
+    value : ndarray
+        Mean of the metric.
+    kept : ndarray
+        The mean divided by that of the float ranking.
+    low, high : ndarray
+        Where the ratio of as many other queries lies, in 95 of 100 samples.
+    """
+
+    value: np.ndarray
+    kept: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def row(self, place: int) -> dict[str, float]:
+        """One candidate, ready for JSON."""
+        names = ("value", "kept", "low", "high")
+        return {name: float(getattr(self, name)[place]) for name in names}
+
+
+def quality_kept(values: np.ndarray, reference: np.ndarray, typical: float) -> Kept:
+    """Quality kept, and its prediction interval.
+
+    Parameters
+    ----------
+    values : ndarray of shape (candidates, n)
+        Value of each query by each candidate.
+    reference : ndarray of shape (n,)
+        Value of each query by the float ranking; its mean must not be 0.
+    typical : float
+        s, from `typical_residual`.
+    """
+    n, mean = len(reference), reference.mean()
+    kept = values.mean(axis=1) / mean
+    residuals = (values - kept[:, None] * reference) / mean
+    variance = (np.square(residuals).sum(axis=1) + typical**2) / n
+    reach = student_quantile(n - 1) * np.sqrt(variance * 2 / n)
+    highest = 1 / mean  # no metric is above 1
+    low, high = np.maximum(kept - reach, 0.0), np.minimum(kept + reach, np.maximum(highest, kept))
+    return Kept(values.mean(axis=1), kept, low, high)
+
+
+def typical_residual(values: np.ndarray, reference: np.ndarray) -> float:
+    """s: the mean size of e over all candidates and queries where it is not 0, else 1."""
+    mean = reference.mean()
+    kept = values.mean(axis=1, keepdims=True) / mean
+    sizes = np.abs(values - kept * reference) / mean
+    sizes = sizes[(values != reference) & (sizes > 0)]
+    return float(sizes.mean()) if sizes.size else 1.0
+
+
+def student_quantile(n_degrees: int) -> float:
+    """The t beyond which, on either side, 2.5 of 100 draws lie.
+
+    >>> round(student_quantile(10), 3)
+    2.228
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1, n_degrees), 0.5 + _SHARE / 2))

@@ -1,0 +1,1 @@
+def compress_page(result): return "<html>"
