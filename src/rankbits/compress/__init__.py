@@ -9,6 +9,7 @@ comes from queries that its choice did not see.
 """
 
 from rankbits.compress._compressed import Compressed, load
+from rankbits.compress._drift import check
 from rankbits.compress._run import compress
 
-__all__ = ["Compressed", "compress", "load"]
+__all__ = ["Compressed", "check", "compress", "load"]

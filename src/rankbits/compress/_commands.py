@@ -36,8 +36,11 @@ def search_commands(result: Mapping[str, Any], folder: Path) -> str:
         f"rankbits index add {folder}/index new_codes.npy",
         "```",
         "",
-        f"`rankbits compress --check {folder} new_items.npy new_queries.npy` says whether they have "
-        "drifted away from the model.",
+        "Have they drifted away from the model?",
+        "",
+        "```sh",
+        f"rankbits compress --check {folder} new_items.npy new_queries.npy",
+        "```",
         "",
     ]
     return "\n".join(lines)
@@ -48,7 +51,8 @@ def command_lines(result: Mapping[str, Any], folder: Path) -> list[str]:
     whole = f"rankbits compress --search {folder} queries.npy -k 10 --out nearest.npz"
     if result["recommendation"]["query"] == "real":
         by_codes = [
-            f"rankbits index search {folder}/index --model {folder}/model --vectors queries.npy -k 10"
+            f"rankbits index search {folder}/index --model {folder}/model "
+            "--vectors queries.npy -k 10"
         ]
     else:
         by_codes = [

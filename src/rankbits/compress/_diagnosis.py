@@ -117,8 +117,9 @@ def _words(facts: dict[str, Any]) -> list[str]:
     gain = facts["top_quarter_of_directions"] - facts["top_quarter_of_coordinates"]
     verb = "matters" if gain > 5 * _MUCH else "matters little"
     words.append(
-        f"A quarter of the directions has {facts['top_quarter_of_directions']:.0%} of the variance, "
-        f"a quarter of the coordinates {facts['top_quarter_of_coordinates']:.0%}: rotation {verb}."
+        f"A quarter of the directions has {facts['top_quarter_of_directions']:.0%} of the "
+        f"variance, a quarter of the coordinates {facts['top_quarter_of_coordinates']:.0%}: "
+        f"rotation {verb}."
     )
     words.append(
         f"The variance is spread as over {facts['effective_rank']:.0f} equal directions, of "

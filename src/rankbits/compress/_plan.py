@@ -13,11 +13,10 @@ import numpy as np
 
 from rankbits.compress._candidates import Coder, create_hasher
 from rankbits.compress._searching import QUERY_KINDS, build_search
-from rankbits.compress._task import FEWEST_QUERIES, Task
+from rankbits.compress._task import Task
 from rankbits.errors import InputError
 from rankbits.evaluation import nearest_vectors
 
-TRAINING_ROWS = 20_000
 _PROBE_ROWS, _PROBE_ITEMS, _PROBE_QUERIES = 1000, 10_000, 100
 _SAFETY = 1.25  # of estimates, where they decide what is left out
 _LIST_SECONDS = 2e-4  # of a query, to score one of its lists
@@ -136,25 +135,36 @@ def make_plan(
     budget_seconds: float | None,
 ) -> Plan:
     """The first of the sizes, from the largest, that fits into the budget; else the smallest."""
-    plan: Plan | None = None
-    for n_training, n_queries, n_coders in _sizes(len(coders)):
-        n_asked = max(min(n_queries, len(task.queries)), min(FEWEST_QUERIES, len(task.queries)))
-        n_rows = min(n_training, len(task.items))
-        chosen = tuple(coders[:n_coders])
-        seconds = _estimate(task, chosen, n_bytes, pools, rates, n_rows, n_asked)
-        plan = Plan(
-            chosen,
-            tuple(n_bytes),
-            tuple(pools),
-            n_rows,
-            n_asked,
-            seconds,
-            tuple(coder.name for coder in coders[n_coders:]),
-        )
-        if budget_seconds is None or _SAFETY * plan.total_seconds <= budget_seconds:
+    plans = (_plan_of(task, coders, n_bytes, pools, rates, size) for size in _sizes(len(coders)))
+    plan = next(plans)
+    while budget_seconds is not None and _SAFETY * plan.total_seconds > budget_seconds:
+        smaller = next(plans, None)
+        if smaller is None:
             break
-    assert plan is not None
+        plan = smaller
     return plan
+
+
+def _plan_of(
+    task: Task,
+    coders: Sequence[Coder],
+    n_bytes: Sequence[int],
+    pools: Sequence[int],
+    rates: Rates,
+    size: tuple[int, int, int],
+) -> Plan:
+    n_training, n_queries, n_coders = size
+    n_rows, n_asked = min(n_training, len(task.items)), min(n_queries, len(task.queries))
+    chosen = tuple(coders[:n_coders])
+    return Plan(
+        chosen,
+        tuple(n_bytes),
+        tuple(pools),
+        n_rows,
+        n_asked,
+        _estimate(task, chosen, n_bytes, pools, rates, n_rows, n_asked),
+        tuple(coder.name for coder in coders[n_coders:]),
+    )
 
 
 def describe_plan(plan: Plan, task: Task, budget_seconds: float | None) -> list[str]:
