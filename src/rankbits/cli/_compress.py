@@ -1,5 +1,6 @@
 """`rankbits compress`: embeddings in, codes with a known loss out; also checked and searched."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from rankbits.cli._output import literal, note, print_json, print_table
 from rankbits.datasets import load_array, load_labels
 from rankbits.datasets.blocks import open_rows
 from rankbits.errors import InputError
-
 
 FilesArgument = Annotated[
     list[str],
@@ -130,7 +130,7 @@ def compress(
     with input_errors_exit_1():
         from rankbits.compress import compress as run
 
-        options = {"n_bytes": n_bytes, "pools": pool}
+        options: dict[str, Any] = {"n_bytes": n_bytes, "pools": pool}
         result = run(
             files[0],
             queries,
@@ -215,22 +215,17 @@ def _print(result: dict[str, Any], out: str, output: str) -> None:
             }
         )
         return
+    from rankbits.report import frontier
+
     main = chosen["metric"]
     header = ("method", "bytes", "with model", "pool", "kept", "low", "high", "µs", "queries")
-    rows = [_cells(row, main) for row in _frontier(result["candidates"], main)]
+    rows = [_cells(row, main) for row in frontier(result["candidates"], main)]
     print_table(f"{main} kept: no candidate is smaller and better", header, rows, n_numbers=7)
     print(f"{chosen['sentence']} {chosen['advice']}".strip())
     print(f"page: {out}/index.html")
 
 
-def _frontier(candidates: list[dict[str, Any]], metric: str) -> list[dict[str, Any]]:
-    """Candidates of which none has fewer or as many bytes and pool and keeps more."""
-    from rankbits.report import frontier
-
-    return frontier(candidates, metric)
-
-
-def _cells(row: dict[str, Any], metric: str) -> tuple[str, ...]:
+def _cells(row: Mapping[str, Any], metric: str) -> tuple[str, ...]:
     kept = row["metrics"][metric]
     return (
         literal(row["method"]),

@@ -107,7 +107,7 @@ def recommend(
 
 
 def choose(values: np.ndarray, reference: np.ndarray, order: np.ndarray, target: float) -> int:
-    """The first candidate in order whose lower end reaches the target, else the one that is nearest.
+    """The first candidate in order whose lower end reaches the target, else the nearest one.
 
     Arguments are as in `recommend`, but for `target`, the lower end of the interval.
     """

@@ -17,7 +17,8 @@ from rankbits._json import as_json
 from rankbits.codes import BinaryCodes
 from rankbits.compress._candidates import Coder, coders, create_hasher
 from rankbits.compress._compressed import Compressed
-from rankbits.compress._measuring import NO_POOL, measure_kind
+from rankbits.compress._lists import NO_POOL
+from rankbits.compress._measuring import measure_kind
 from rankbits.compress._searching import build_search
 from rankbits.compress._statistics import quality_kept, student_quantile, typical_residual
 from rankbits.compress._task import Task, prepare_task

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.evaluation import evaluate_rankings
 from rankbits.histogram import VectorDistances
 
 NO_ITEM = -1
+NO_POOL = "none"  # the key of a list that is not re-ranked
 
 
 def without_own(
@@ -67,6 +69,28 @@ def score_lists(truth: Truth, distances: np.ndarray, ids: np.ndarray) -> dict[st
         reference=truth.nearest,
         exclude_self=truth.own,
     ).per_query
+
+
+def score_pools(
+    truth: Truth,
+    task: Task,
+    distances: np.ndarray,
+    ids: np.ndarray,
+    pools: Sequence[int],
+    heads: dict[str, np.ndarray] | None = None,
+) -> dict[str, dict[str, list[float]]]:
+    """Values of each query by pool and metric: the list as it is, and every re-ranked pool of it.
+
+    `heads` are the values of the list as it is, if they are known already.
+    """
+    values = {NO_POOL: heads or score_lists(truth, distances, ids)}
+    exact = exact_distances(VectorDistances(task.queries, task.items, task.similarity), ids)
+    for pool in pools:
+        values[str(pool)] = score_lists(truth, *rerank(exact, ids, pool))
+    return {
+        pool: {name: column.tolist() for name, column in row.items()}
+        for pool, row in values.items()
+    }
 
 
 def pools_of(pools: Sequence[int], depth: int, n_items: int) -> list[int]:

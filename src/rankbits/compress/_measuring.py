@@ -12,26 +12,16 @@ from typing import Any
 import numpy as np
 
 from rankbits.compress._candidates import Coder, create_hasher
-from rankbits.compress._lists import (
-    ends_inside,
-    exact_distances,
-    rerank,
-    score_lists,
-    without_own,
-)
+from rankbits.compress._lists import NO_POOL, ends_inside, score_pools, without_own
 from rankbits.compress._searching import QUERY_KINDS, CodeSearch, build_search
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.errors import InputError
 from rankbits.evaluation import evaluate
-from rankbits.histogram import VectorDistances
 
-NO_POOL = "none"
-_TIMED_QUERIES = 32
+TIMED_QUERIES = 32
 _REPEATS = 3
 _QUERIES_AT_ONCE = 128
-
-Values = dict[str, dict[str, list[float]]]  # by pool and metric
 
 
 def measure_coder(
@@ -124,15 +114,13 @@ def measure_kind(
                                                                          n_threads))  # fmt: skip
     distances, ids = without_own(distances, ids, task.own)
     n_ranked = len(task.items) - int((task.own >= 0).any())
-    if ends_inside(distances, truth.depth, n_ranked):
-        heads = score_lists(truth, distances, ids)
-    else:  # ties longer than the lists: codes are few, and all items are counted
+    heads = None
+    if not ends_inside(distances, truth.depth, n_ranked):  # ties longer than the lists
         heads = _score_all_items(search, kind, task, truth, n_threads)
-    values: Values = {NO_POOL: _listed(heads)}
-    exact = exact_distances(VectorDistances(task.queries, task.items, task.similarity), ids)
-    for pool in pools:
-        values[str(pool)] = _listed(score_lists(truth, *rerank(exact, ids, pool)))
-    return {"values": values, "microseconds": time_pools(search, kind, task, pools, truth.depth)}
+    return {
+        "values": score_pools(truth, task, distances, ids, pools, heads),
+        "microseconds": time_pools(search, kind, task, pools, truth.depth),
+    }
 
 
 def time_pools(
@@ -140,9 +128,9 @@ def time_pools(
 ) -> dict[str, float]:
     """Microseconds of a query from its vector to its answer, on one thread, by pool.
 
-    Queries come together, as many as `_TIMED_QUERIES`; the best of several times counts.
+    Queries come together, as many as `TIMED_QUERIES`; the best of several times counts.
     """
-    queries = task.queries[:_TIMED_QUERIES]
+    queries = task.queries[:TIMED_QUERIES]
     times = {}
     for pool in (None, *pools):
         best = np.inf
@@ -182,7 +170,3 @@ def _in_parts(
     ]
     distances, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return distances, ids
-
-
-def _listed(values: dict[str, np.ndarray]) -> dict[str, list[float]]:
-    return {name: column.tolist() for name, column in values.items()}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankbits.compress._choice import Choice, divide_queries, judged_queries, recommend
-from rankbits.compress._measuring import NO_POOL
+from rankbits.compress._lists import NO_POOL
 from rankbits.compress._statistics import quality_kept, typical_residual
 from rankbits.compress._truth import Truth
 from rankbits.compress._words import advice_of, sentence_of

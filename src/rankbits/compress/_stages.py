@@ -8,7 +8,8 @@ import numpy as np
 
 from rankbits.compress._candidates import Coder
 from rankbits.compress._diagnosis import diagnose
-from rankbits.compress._measuring import NO_POOL, measure_coder
+from rankbits.compress._lists import NO_POOL
+from rankbits.compress._measuring import measure_coder
 from rankbits.compress._peers import PEERS, Peer, measure_peer
 from rankbits.compress._plan import Plan, Rates, describe_plan, duration, make_plan, measure_rates
 from rankbits.compress._results import Cell

@@ -10,7 +10,8 @@ A ratio over n queries is one draw; another n queries give another draw. Both va
 the others lies within ρ ± t sqrt(E[e²] (1/n + 1/n)), where t is Student's quantile. The difference
 of two draws of one size is symmetric however skewed e is, which is why this simple form suits
 losses, of which most are 0 and a few are large. A query like none of those at hand may come: one
-more e of the size s stands for it, so that no interval is a point.
+more e of the size s stands for it, so that no interval is a point. A code that scores more than the
+vectors it was made from owes that to the sample, so the lower end counts from 1 at most.
 """
 
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ def quality_kept(values: np.ndarray, reference: np.ndarray, typical: float) -> K
     variance = (np.square(residuals).sum(axis=1) + typical**2) / n
     reach = student_quantile(n - 1) * np.sqrt(variance * 2 / n)
     highest = 1 / mean  # no metric is above 1
-    low, high = np.maximum(kept - reach, 0.0), np.minimum(kept + reach, np.maximum(highest, kept))
+    low = np.maximum(np.minimum(kept, 1.0) - reach, 0.0)
+    high = np.minimum(kept + reach, np.maximum(highest, kept))
     return Kept(values.mean(axis=1), kept, low, high)
 
 
