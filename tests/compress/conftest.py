@@ -1,24 +1,15 @@
-"""Clusters in 32 dimensions, and one compression of them that several tests look at."""
+"""Clusters, and one compression of them that several tests look at."""
 
 import numpy as np
 import pytest
 
+from compressing import SETTINGS, clusters
 from rankbits.compress import compress
-
-N_ITEMS, N_QUERIES, WIDTH = 600, 60, 32
-SETTINGS = {"n_bytes": (2, 4), "methods": ["sign", "itq"], "pools": (20, 50), "n_threads": 1}
-
-
-def clusters(n_rows, seed):
-    rng = np.random.default_rng(seed)
-    centers = np.random.default_rng(99).standard_normal((40, WIDTH))
-    labels = rng.integers(40, size=n_rows)
-    return (centers[labels] + 0.6 * rng.standard_normal((n_rows, WIDTH))).astype(np.float32), labels
 
 
 @pytest.fixture(scope="session")
 def vectors():
-    (items, item_labels), (queries, query_labels) = clusters(N_ITEMS, 1), clusters(N_QUERIES, 2)
+    (items, item_labels), (queries, query_labels) = clusters(600, 1), clusters(60, 2)
     return {
         "items": items,
         "queries": queries,

@@ -39,16 +39,14 @@ def test_a_recommendation_holds_only_if_its_lower_end_does():
 
 
 def test_what_is_printed_about_the_luckiest_of_many_is_not_its_luck():
-    """All candidates truly keep 0.9; the best of 60 looks far better on the queries at hand."""
+    """All candidates truly keep 0.9; the best of 30 looks far better on the queries at hand."""
     printed, at_hand = [], []
-    for seed in range(40):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
         reference = np.full(60, 0.5)
-        values = 0.45 + rng.normal(0, 0.15, (60, 60))
-        choice = recommend(
-            values, reference, np.arange(60), 0.99, divide_queries(60, seed)
-        )
+        values = 0.45 + rng.normal(0, 0.15, (30, 60))
+        choice = recommend(values, reference, np.arange(30), 0.99, divide_queries(60, seed))
         printed.append(choice.kept.kept[0])
         at_hand.append(values.mean(axis=1).max() / 0.5)
-    assert np.mean(at_hand) > 0.97
-    assert abs(np.mean(printed) - 0.9) < 0.02
+    assert np.mean(at_hand) > 0.96
+    assert abs(np.mean(printed) - 0.9) < 0.025

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from compressing import task_of
 
+from compressing import task_of
 from rankbits import evaluate, methods
 from rankbits.compress._lists import (
     ends_inside,

@@ -75,6 +75,9 @@ PeersOption = Annotated[
 BudgetOption = Annotated[
     float | None, typer.Option("--budget", help="Minutes that the run may take.")
 ]
+OnnxOption = Annotated[
+    bool, typer.Option("--onnx/--no-onnx", help="Export the model to ONNX too, where it can be.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of samples and methods.")]
 CheckOption = Annotated[
     str | None,
@@ -104,6 +107,7 @@ def compress(
     pool: PoolOption = None,
     peers: PeersOption = False,
     budget: BudgetOption = None,
+    onnx: OnnxOption = True,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
     check: CheckOption = None,
@@ -144,6 +148,7 @@ def compress(
             methods=method,
             peers=peers,
             budget=budget,
+            onnx=onnx,
             random_state=seed,
             n_threads=threads,
             report=note,

@@ -61,9 +61,14 @@ def read_result(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def write_folder(
-    target: Path, result: Mapping[str, Any], search: CodeSearch, vectors: np.ndarray | None
-) -> dict[str, Any]:
-    """Write everything aside and put it in place; returns the result as it was written.
+    target: Path,
+    result: Mapping[str, Any],
+    search: CodeSearch,
+    vectors: np.ndarray | None,
+    *,
+    with_onnx: bool,
+) -> None:
+    """Write everything aside and put it in place.
 
     `vectors` are written too, unless they are None because a file of the user's has them.
     """
@@ -73,7 +78,8 @@ def write_folder(
         search.index.save(folder / "index")
         if vectors is not None:
             np.save(folder / "vectors.npy", vectors)
-        final = as_json({**result, "onnx": _export(search.hasher, folder / "model.onnx")})
+        name = _export(search.hasher, folder / "model.onnx") if with_onnx else None
+        final = as_json({**result, "onnx": name})
         (folder / RESULT).write_text(json.dumps(final, indent=1, allow_nan=False) + "\n")
         page = _page(final)
         if page is not None:
@@ -82,7 +88,6 @@ def write_folder(
         for file in folder.rglob("*"):
             if file.is_file():
                 sync_file(file)
-    return dict(final)
 
 
 def remove_work(work: Path) -> None:

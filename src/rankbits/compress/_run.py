@@ -46,6 +46,7 @@ def compress(
     peers: bool = False,
     budget: float | None = None,
     n_queries: int | None = None,
+    onnx: bool = True,
     random_state: int = 0,
     n_threads: int | None = None,
     report: Report | None = None,
@@ -91,6 +92,8 @@ def compress(
         queries and tries fewer methods. None sets no limit.
     n_queries : int or None, default=None
         How many queries ask at most; None takes 1,000.
+    onnx : bool, default=True
+        Whether the model is exported to ONNX too, where torch and onnx are installed.
     random_state : int, default=0
         Seed of all samples and methods.
     n_threads : int or None, default=None
@@ -113,6 +116,7 @@ def compress(
     if n_queries is not None:
         most_queries = _check.whole("n_queries", n_queries, FEWEST_QUERIES)
     seed = _check.whole("random_state", random_state, 0)
+    _check.flag("onnx", onnx)
     tried = coders(methods)
     if _check.flag("peers", peers):
         require_faiss()
@@ -152,14 +156,20 @@ def compress(
             "settings": {"keep": keep, "seed": seed, "budget": budget, "peers": peers},
             "environment": environment(n_threads),
         }
-        _write(result, cells, stages, target, started)
+        _write(result, cells, stages, target, started, with_onnx=onnx)
         _folder.remove_work(work)
     say(result["recommendation"]["sentence"])
     return Compressed(target)
 
 
 def _write(
-    result: dict[str, Any], cells: list[Cell], stages: Stages, target: Path, started: float
+    result: dict[str, Any],
+    cells: list[Cell],
+    stages: Stages,
+    target: Path,
+    started: float,
+    *,
+    with_onnx: bool,
 ) -> None:
     """Encode all items by the recommended model, and write the folder."""
     from rankbits import methods
@@ -172,7 +182,8 @@ def _write(
     result["seconds"] = round(time.monotonic() - started, 1)
     result["peak_memory_mb"] = peak_memory_mb()
     needs_vectors = chosen["pool"] is not None and result["vectors"] is None
-    _folder.write_folder(target, result, search, task.items if needs_vectors else None)
+    vectors = task.items if needs_vectors else None
+    _folder.write_folder(target, result, search, vectors, with_onnx=with_onnx)
 
 
 @contextmanager
