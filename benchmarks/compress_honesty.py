@@ -32,7 +32,6 @@ from rankbits.compress._task import prepare_task
 from rankbits.compress._truth import Truth, check_metrics
 
 BYTES = (8, 16, 32)
-N_DIVISIONS = 10
 
 
 def npl(folder: Path) -> dict[str, Any]:
@@ -78,16 +77,18 @@ def measure(
     return collect_candidates(cells, truth.metrics, len(task.items)), truth
 
 
-def judge(candidates: Candidates, truth: Truth, keep: float, seed: int) -> list[dict[str, Any]]:
+def judge(
+    candidates: Candidates, truth: Truth, keep: float, seed: int, n_divisions: int
+) -> list[dict[str, Any]]:
     """What each division says about its recommendation."""
     main = truth.metrics[0]
     values, reference = candidates.values[main], truth.reference[main]
-    order, rng, rows = candidates.in_order_of_cost(), np.random.default_rng((seed, 77)), []
-    for division in range(N_DIVISIONS):
+    paths, rng, rows = candidates.paths(), np.random.default_rng((seed, 77)), []
+    for division in range(n_divisions):
         queries = rng.permutation(len(reference))
         seen, unseen = np.sort(queries[: len(queries) // 2]), queries[len(queries) // 2 :]
         divisions = divide_queries(len(seen), division)
-        choice = recommend(values[:, seen], reference[seen], order, keep, divisions)
+        choice = recommend(values[:, seen], reference[seen], paths, keep, divisions)
         truly = values[choice.place, unseen].mean() / reference[unseen].mean()
         printed = choice.kept.row(0)
         rows.append(
@@ -120,6 +121,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--keep", type=float, default=0.95)
+    parser.add_argument("--divisions", type=int, default=10)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--metrics", nargs="+")
     parser.add_argument("--show", action="store_true", help="print every division")
@@ -130,17 +132,17 @@ def main() -> None:
             print(f"{name}, seed {seed}", flush=True)
             data = SETS[name](options.data)
             measured = measure(data, seed, options.out, options.methods, options.metrics)
-            rows = judge(*measured, options.keep, seed)
+            rows = judge(*measured, options.keep, seed, options.divisions)
             if options.show:
                 show(rows)
             held = [row for row in rows if row["holds"]]
             shares = [np.mean([row[key] for row in rows]) for key in ("is_kept", "is_covered")]
             sizes = np.median([row["candidate"]["bytes"] for row in rows])
-            table.append((name, seed, *shares, len(held), sizes))
+            table.append((name, seed, *shares, len(held) / len(rows), sizes))
     print(f"\n| set | seed | kept >= {options.keep} | covered | holds | median bytes |")
     print("|---|---|---|---|---|---|")
     for name, seed, kept, covered, n_held, size in table:
-        print(f"| {name} | {seed} | {kept:.2f} | {covered:.2f} | {n_held}/10 | {size:.0f} |")
+        print(f"| {name} | {seed} | {kept:.2f} | {covered:.2f} | {n_held:.2f} | {size:.0f} |")
 
 
 if __name__ == "__main__":

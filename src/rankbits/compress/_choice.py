@@ -1,21 +1,38 @@
 """The recommendation: the smallest candidate that keeps enough, judged on queries it never saw.
 
-Whoever picks the best of many candidates picks luck with it. So a choice is made on one part of the
-queries and what is printed about it comes from the others: with many queries from the other half,
-with few by turns, each tenth judged by a choice that the other nine tenths made. If what was judged
-that way falls short, the choice is repeated with a stricter target.
+Whoever picks the best of many candidates picks luck with it. Two things keep luck out.
+
+Few candidates compete. At each length the way (a method and a kind of query) with the highest mean
+over all pools is taken, and its pools are gone through from the largest down, as long as each of
+them keeps enough; the first that does not ends the walk, whatever comes after it. Tests in such a
+fixed order need no correction for their number. The shortest length at which the largest pool keeps
+enough is recommended, with the smallest pool that the walk has reached.
+
+The choice is made on one part of the queries and what is printed about it comes from the others:
+with many queries from the other half, with few by turns, each tenth judged by a choice that the
+other nine tenths made. If what was judged that way falls short, the choice is repeated with a
+stricter target.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankbits.compress._statistics import Kept, quality_kept, typical_residual
+from rankbits.compress._statistics import (
+    Kept,
+    prediction_reach,
+    quality_kept,
+    typical_residual,
+    with_reach,
+)
 
 MANY_QUERIES = 400  # enough for two halves
 _N_FOLDS = 10
 _N_TARGETS = 10
+
+
+Path = list[np.ndarray]  # for each way at one length, the places of its pools from none to largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +95,11 @@ def judged_queries(divisions: list[Division]) -> np.ndarray:
 def recommend(
     values: np.ndarray,
     reference: np.ndarray,
-    order: np.ndarray,
+    paths: Sequence[Path],
     keep: float,
     divisions: list[Division],
 ) -> Choice:
-    """The first candidate in order of cost that keeps enough, or the best if none does.
+    """The smallest candidate that keeps enough, or the best if none does.
 
     Parameters
     ----------
@@ -90,30 +107,37 @@ def recommend(
         Value of each query by each candidate.
     reference : ndarray of shape (n,)
         Value of each query by the float ranking.
-    order : ndarray of int, shape (candidates,)
-        The candidates that may be chosen, cheapest first; others may be left out.
+    paths : sequence of lists of ndarray of int
+        The candidates that may be chosen: for each length, the shortest first, an array for each
+        way with the places of its pools, the smallest first.
     keep : float
         Share of the quality that is to be kept.
     divisions : list of Division
         From `divide_queries`.
     """
-    choices = (_cross_fit(values, reference, order, target, keep, divisions)
-               for target in _targets(keep))  # fmt: skip
-    first = next(choices)
-    if first.holds:
-        return first
-    stricter = next((choice for choice in choices if choice.holds), None)
-    return stricter or _cross_fit(values, reference, order, np.inf, keep, divisions)
+    for target in _targets(keep):
+        choice = _cross_fit(values, reference, paths, target, keep, divisions)
+        if choice.holds:
+            return choice
+    return _cross_fit(values, reference, paths, np.inf, keep, divisions)
 
 
-def choose(values: np.ndarray, reference: np.ndarray, order: np.ndarray, target: float) -> int:
-    """The first candidate in order whose lower end reaches the target, else the nearest one.
+def choose(values: np.ndarray, reference: np.ndarray, paths: Sequence[Path], target: float) -> int:
+    """The place of the smallest candidate whose lower end reaches the target, else of the nearest.
 
     Arguments are as in `recommend`, but for `target`, the lower end of the interval.
     """
     kept = quality_kept(values, reference, typical_residual(values, reference))
-    reaching = order[kept.low[order] >= target]
-    return int(reaching[0]) if len(reaching) else int(order[np.argmax(kept.low[order])])
+    nearest: list[int] = []
+    for ways in paths:
+        pools = max(ways, key=lambda places: kept.kept[places].mean())
+        fails = np.flatnonzero(kept.low[pools] < target)
+        if not fails.size:
+            return int(pools[0])
+        if fails[-1] < len(pools) - 1:
+            return int(pools[fails[-1] + 1])
+        nearest.append(int(pools[np.argmax(kept.low[pools])]))
+    return max(nearest, key=lambda place: float(kept.low[place]))
 
 
 def _targets(keep: float) -> Iterator[float]:
@@ -125,7 +149,7 @@ def _targets(keep: float) -> Iterator[float]:
 def _cross_fit(
     values: np.ndarray,
     reference: np.ndarray,
-    order: np.ndarray,
+    paths: Sequence[Path],
     target: float,
     keep: float,
     divisions: list[Division],
@@ -134,13 +158,13 @@ def _cross_fit(
     queries = judged_queries(divisions)
     pooled, chosen = np.empty(values.shape[1]), np.empty(values.shape[1], np.int64)
     for division in divisions:
-        place = choose(values[:, division.choosing], reference[division.choosing], order, target)
+        place = choose(values[:, division.choosing], reference[division.choosing], paths, target)
         pooled[division.judging], chosen[division.judging] = values[place, division.judging], place
-    place = int(chosen[queries[0]]) if len(divisions) == 1 else choose(
-        values, reference, order, target
-    )  # fmt: skip
+    place = int(chosen[queries[0]])
+    if len(divisions) > 1:  # the final choice sees every query
+        place = choose(values, reference, paths, target)
     typical = typical_residual(values[:, queries], reference[queries])
-    kept = quality_kept(pooled[None, queries], reference[queries], typical)
+    kept = _judged(pooled[queries], values[place, queries], reference[queries], typical)
     return Choice(
         place=place,
         kept=kept,
@@ -150,3 +174,14 @@ def _cross_fit(
         values=pooled[queries],
         queries=queries,
     )
+
+
+def _judged(pooled: np.ndarray, own: np.ndarray, reference: np.ndarray, typical: float) -> Kept:
+    """What the choices keep on queries they did not see, as uncertain as the final one is.
+
+    Where choices differ, those of larger pools vary less than the candidate that is recommended.
+    """
+    both = np.stack([pooled, own])
+    reach = prediction_reach(both, reference, typical).max(keepdims=True)
+    value = pooled.mean(keepdims=True)
+    return with_reach(value, value / reference.mean(), reach, reference)

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rankbits.compress._choice import Choice, divide_queries, judged_queries, recommend
+from rankbits.compress._choice import (
+    Choice,
+    Path,
+    divide_queries,
+    judged_queries,
+    recommend,
+)
 from rankbits.compress._lists import NO_POOL
 from rankbits.compress._statistics import quality_kept, typical_residual
 from rankbits.compress._truth import Truth
@@ -40,13 +46,20 @@ class Candidates:
     rows: list[dict[str, Any]]
     values: dict[str, np.ndarray]
 
-    def in_order_of_cost(self) -> np.ndarray:
-        """Places of our own candidates: by bytes, then by pool, then by time."""
-        ours = [place for place, row in enumerate(self.rows) if not row["is_peer"]]
-        keys = ("bytes", "pool", "microseconds")
-        return np.array(
-            sorted(ours, key=lambda place: [self.rows[place][key] or 0 for key in keys])
-        )
+    def paths(self) -> list[Path]:
+        """Our own candidates as `recommend` takes them: by length, by way, by pool."""
+        lengths: dict[int, dict[tuple[str, str], list[int]]] = {}
+        for place, row in enumerate(self.rows):
+            if not row["is_peer"]:
+                ways = lengths.setdefault(row["bytes"], {})
+                ways.setdefault((row["method"], row["query"]), []).append(place)
+        return [
+            [
+                np.array(sorted(places, key=lambda place: self.rows[place]["pool"] or 0))
+                for places in lengths[length].values()
+            ]
+            for length in sorted(lengths)
+        ]
 
 
 def collect_candidates(cells: Sequence[Cell], metrics: Sequence[str], n_items: int) -> Candidates:
@@ -83,7 +96,7 @@ def summarize(
     choice = recommend(
         candidates.values[main],
         truth.reference[main],
-        candidates.in_order_of_cost(),
+        candidates.paths(),
         keep,
         divisions,
     )

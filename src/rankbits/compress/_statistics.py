@@ -58,24 +58,37 @@ def quality_kept(values: np.ndarray, reference: np.ndarray, typical: float) -> K
     typical : float
         s, from `typical_residual`.
     """
+    kept = values.mean(axis=1) / reference.mean()
+    reach = prediction_reach(values, reference, typical)
+    return with_reach(values.mean(axis=1), kept, reach, reference)
+
+
+def prediction_reach(values: np.ndarray, reference: np.ndarray, typical: float) -> np.ndarray:
+    """How far the ratio of as many other queries may lie; arguments as in `quality_kept`."""
     n, mean = len(reference), reference.mean()
     kept = values.mean(axis=1) / mean
     residuals = (values - kept[:, None] * reference) / mean
     variance = (np.square(residuals).sum(axis=1) + typical**2) / n
-    reach = student_quantile(n - 1) * np.sqrt(variance * 2 / n)
-    highest = 1 / mean  # no metric is above 1
+    reach: np.ndarray = student_quantile(n - 1) * np.sqrt(variance * 2 / n)
+    return reach
+
+
+def with_reach(
+    value: np.ndarray, kept: np.ndarray, reach: np.ndarray, reference: np.ndarray
+) -> Kept:
+    """The quality kept with an interval that reaches so far; no metric can be above 1."""
     low = np.maximum(np.minimum(kept, 1.0) - reach, 0.0)
-    high = np.minimum(kept + reach, np.maximum(highest, kept))
-    return Kept(values.mean(axis=1), kept, low, high)
+    high = np.minimum(kept + reach, np.maximum(1 / reference.mean(), kept))
+    return Kept(value, kept, low, high)
 
 
 def typical_residual(values: np.ndarray, reference: np.ndarray) -> float:
-    """s: the mean size of e over all candidates and queries where it is not 0, else 1."""
+    """s: the root mean square of e over all candidates and queries where it is not 0, else 1."""
     mean = reference.mean()
     kept = values.mean(axis=1, keepdims=True) / mean
     sizes = np.abs(values - kept * reference) / mean
     sizes = sizes[(values != reference) & (sizes > 0)]
-    return float(sizes.mean()) if sizes.size else 1.0
+    return float(np.sqrt(np.square(sizes).mean())) if sizes.size else 1.0
 
 
 def student_quantile(n_degrees: int) -> float:
