@@ -9,8 +9,17 @@ from rankbits.compress._measuring import measure_kind
 from rankbits.compress._peers import PEERS, measure_peer
 from rankbits.compress._searching import build_search
 
-pytest.importorskip("faiss")
+faiss = pytest.importorskip("faiss")
 BY_NAME = {peer.name: peer for peer in PEERS}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On a busy machine its threads wait for each other far longer than they work."""
+    n_threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    yield
+    faiss.omp_set_num_threads(n_threads)
 
 
 def measured(vectors, name, n_bytes, pools=(20,)):
@@ -33,7 +42,7 @@ def test_raw_signs_of_all_numbers_score_as_our_sign_does(vectors):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["faiss PQ", "faiss OPQ"])
+@pytest.mark.parametrize("name", ["faiss PQ", pytest.param("faiss OPQ", marks=pytest.mark.slow)])
 def test_quantizers_weigh_more_than_their_codes_and_find_much(vectors, name):
     content = measured(vectors, name, 4)
     assert content["model_bytes"] > 4 * 256 * 8 * 2
