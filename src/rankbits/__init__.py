@@ -1,7 +1,7 @@
 """rankbits: binary codes that rank.
 
-`adapters`, `benchmark`, `datasets`, `index`, `methods`, `objectives` and `report` are imported at
-first use, because some of them bring scikit-learn, torch or matplotlib along.
+`adapters`, `benchmark`, `compress`, `datasets`, `index`, `methods`, `objectives` and `report` are
+imported at first use, because some of them bring scikit-learn, torch or matplotlib along.
 """
 
 from importlib import import_module
@@ -43,7 +43,16 @@ __all__ = [
     "metrics",
 ]  # without objectives: a star import must not need torch
 __version__ = "0.1.0"
-_LAZY = ("adapters", "benchmark", "datasets", "index", "methods", "objectives", "report")
+_LAZY = (
+    "adapters",
+    "benchmark",
+    "compress",
+    "datasets",
+    "index",
+    "methods",
+    "objectives",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

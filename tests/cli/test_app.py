@@ -16,7 +16,9 @@ from rankbits.cli._output import note, progress_bar, quiet_if
 
 def test_every_command_has_help_and_the_version_is_printed():
     names = {command.callback.__name__ for command in app.registered_commands}
-    assert names == {"audit", "bench", "compare", "demo", "encode", "evaluate", "export", "fit"}
+    assert names == {
+        "audit", "bench", "compare", "compress", "demo", "encode", "evaluate", "export", "fit",
+    }  # fmt: skip
     for name in names:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
     done = CliRunner().invoke(app, ["--version"])

@@ -58,7 +58,10 @@ def test_it_prints_json_and_says_on_standard_error_what_it_wrote(done):
     shown = json.loads(result.stdout)
     assert shown["page"] == str(folder / "index.html")
     assert f"wrote {folder / 'index.html'}" in result.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "results.json"]
+    names = ["compressed", "index.html", "results.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert "of nDCG@10" in shown["compressed"]
+    assert (folder / "compressed" / "index.html").is_file()
 
 
 def test_results_hold_the_metrics_and_audit_of_each_method(done, results):
@@ -218,6 +221,7 @@ def test_the_table_has_a_line_for_each_method(tmp_path):
         line = next(line for line in shown.splitlines() if name in line)
         assert line.split() == [name, *(f"{value:.4f}" for value in row["metrics"].values())]
     assert f"page: {tmp_path / 'index.html'}" in shown
+    assert "compressed from 256 bytes: " in shown
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,13 @@ class Affinity(ABC):
     def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         """Positions in `levels` of single pairs (queries[j], items[j]); -1 in items gives 0."""
         positions = np.zeros(len(queries), np.int64)
-        for j, (query, item) in enumerate(zip(queries, items, strict=True)):
-            if item >= 0:
-                block = self.indices(slice(query, query + 1), slice(item, item + 1))
-                positions[j] = block[0, 0]
+        there = np.flatnonzero(items >= 0)
+        there = there[np.argsort(queries[there], kind="stable")]
+        names, n_pairs = np.unique(queries[there], return_counts=True)
+        ends = np.cumsum(n_pairs)
+        for query, start, end in zip(names, ends - n_pairs, ends, strict=True):
+            pairs = there[start:end]
+            positions[pairs] = self.block(np.array([query]), items[pairs])[0]
         return positions
 
     @property

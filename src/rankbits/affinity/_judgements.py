@@ -57,6 +57,13 @@ class Judgements(Affinity):
         block[rows[is_here], spots[is_here]] = self.positions[judged[is_here]]
         return block[:, columns]
 
+    def pairs(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        judged = self.queries * self.shape[1] + self.items  # ascending, since rows are sorted
+        sought = np.asarray(queries, np.int64) * self.shape[1] + items
+        spots = np.searchsorted(judged, sought)
+        is_judged = (np.append(judged, -1)[spots] == sought) & (items >= 0)
+        return np.where(is_judged, np.append(self.positions, 0)[spots], 0)
+
 
 def judgements(rows: Any, n_queries: int, n_database: int) -> Judgements:
     """Affinity from (query, item, level) triples, as in a qrels file; all other pairs are 0.

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rankbits import _check
+from rankbits._environment import environment, peak_memory_mb
 from rankbits._json import as_json
-from rankbits.benchmark._environment import environment, peak_memory_mb
 from rankbits.benchmark._plan import Job, create_method, planned
 from rankbits.benchmark._protocols import Protocol, protocol
 from rankbits.benchmark._relevance import Task

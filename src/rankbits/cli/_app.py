@@ -10,6 +10,7 @@ from rankbits.cli._audit import audit
 from rankbits.cli._bench import bench
 from rankbits.cli._commands import Commands
 from rankbits.cli._compare import compare
+from rankbits.cli._compress import compress
 from rankbits.cli._demo import demo
 from rankbits.cli._encode import encode
 from rankbits.cli._evaluate import evaluate
@@ -27,7 +28,7 @@ app = Commands(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, encode, export, evaluate, audit, compare, bench, demo):
+for command in (compress, fit, encode, export, evaluate, audit, compare, bench, demo):
     app.command()(command)
 index.command()(sql)
 app.add_typer(index, name="index")

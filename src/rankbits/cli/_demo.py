@@ -27,6 +27,7 @@ METRICS = ("AP", "AP.worst", "AP.best", "nDCG", "P@100", "P@r2")
 N_BITS = 32
 N_TRAIN = 750
 HELD_OUT = 0.2
+_COMPRESSED_BYTES, _COMPRESSED_METHODS = (2, 4, 8), ("distilled", "itq", "sign")
 _LEARNED, _SHOWN = "talr-ap", ("talr-ap", "lsh")
 _INTRO = (
     "Handwritten digits from scikit-learn, 8 × 8 pixels in ten classes: {queries:,} queries search "
@@ -61,7 +62,8 @@ def demo(
         page = _page(split, codes, scores, audits, history)
         _write(folder / "results.json", json.dumps(results, indent=2, allow_nan=False))
         _write(folder / "index.html", page)
-    _print(results, str(folder / "index.html"), output)
+        compressed = _compressed(split, folder, seed)
+    _print(results, str(folder / "index.html"), compressed, output)
 
 
 def training_rows(n_items: int, seed: int) -> np.ndarray:
@@ -142,6 +144,26 @@ def first_of_each(labels: np.ndarray) -> np.ndarray:
     return rows
 
 
+def _compressed(split: Split, folder: Path, seed: int) -> str:
+    """The recommendation of `rankbits compress` for the pixels as they are, in one sentence."""
+    from rankbits.compress import compress
+
+    done = compress(
+        split.database_x.astype(np.float32),
+        split.query_x.astype(np.float32),
+        out=folder / "compressed",
+        query_labels=split.query_y,
+        item_labels=split.database_y,
+        n_bytes=_COMPRESSED_BYTES,
+        methods=_COMPRESSED_METHODS,
+        onnx=False,
+        random_state=seed,
+        n_threads=1,
+    )
+    note(f"wrote {folder / 'compressed'}")
+    return str(done.recommendation["sentence"])
+
+
 def _results(
     split: Split,
     seed: int,
@@ -179,12 +201,15 @@ def _write(path: Path, text: str) -> None:
     note(f"wrote {path}")
 
 
-def _print(results: dict[str, Any], page: str, output: str) -> None:
+def _print(results: dict[str, Any], page: str, compressed: str, output: str) -> None:
     metrics = {name: row["metrics"] for name, row in results["codes"].items()}
     if output == "json":
         codes = {name: {"metrics": row} for name, row in metrics.items()}
-        print_json({"bits": results["bits"], "codes": codes, "page": page})
+        print_json(
+            {"bits": results["bits"], "codes": codes, "page": page, "compressed": compressed}
+        )
         return
     rows = [(name, *map(number, row.values())) for name, row in metrics.items()]
     print_table(f"Digits, {N_BITS} bits, exact under ties", ("codes", *METRICS), rows)
     print(f"page: {page}")
+    print(f"compressed from 256 bytes: {compressed}")

@@ -74,7 +74,11 @@ QueryIdsOption = Annotated[
 ]
 DatabaseIdsOption = Annotated[
     list[str] | None,
-    typer.Option("--database-ids", help="The same of the items; repeat for each --database."),
+    typer.Option(
+        "--database-ids",
+        "--item-ids",
+        help="The same of the items; repeat for each --database.",
+    ),
 ]
 GradedOption = Annotated[
     bool, typer.Option("--graded", help="The level of two items is their number of shared tags.")

@@ -1,5 +1,6 @@
 """Evaluation of result lists: what any engine returned, best first, perhaps with scores."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,11 @@ from rankbits.errors import InputError
 from rankbits.evaluation._by_distance import depth_of, refuse_radius
 from rankbits.evaluation._reference import NO_ITEM, ranked_ids, score_all
 from rankbits.evaluation._result import EMPTY, Evaluation, apply_policy
-from rankbits.histogram import compress_ties, count_relevant, own_items, require_shape, stack_ties
+from rankbits.histogram import TieHistogram, count_relevant, own_items, require_shape
 from rankbits.metrics import NamedMetric, parse_metrics
 
 _RANKED_BY = "given lists of results"
-_QUERIES = 1024  # scored at a time
+_CELLS = 1 << 19  # counts of the rankings that are scored together
 
 
 def evaluate_rankings(
@@ -89,23 +90,27 @@ class _Lists:
         self.ids, self.ties = ids, ties
         self.own = np.full(len(ids), -1) if own is None else own
 
-    def table(self, q: int, affinity: Affinity, totals: np.ndarray, depth: int) -> np.ndarray:
-        """Counts (V, T) of a ranking in which what was not returned comes last.
+    def histogram(
+        self, queries: slice, affinity: Affinity, totals: np.ndarray, depth: int
+    ) -> TieHistogram:
+        """Rankings in which what was not returned comes last, a bucket for each tie.
 
         Relevant items that are missing stand behind every cutoff: where the database has too few
         others, items that do not exist fill the ranks between.
         """
-        is_there = self.ids[q] != NO_ITEM
-        items, ties = self.ids[q][is_there], self.ties[q][is_there]
-        n_ties, n_levels = self.ids.shape[1], len(affinity.levels)
-        positions = affinity.block(np.array([q]), items)[0] if items.size else items
-        cells = positions * np.int64(n_ties) + ties
-        returned = np.bincount(cells, minlength=n_levels * n_ties).reshape(n_levels, n_ties)
-        missing = totals - returned.sum(axis=1)
-        gap, last = np.zeros((2, n_levels), np.int64)
-        last[1:] = missing[1:]
-        gap[0] = max(missing[0], depth - len(items)) if last.any() else missing[0]
-        return compress_ties(np.column_stack([returned, gap, last]), depth)
+        ids, ties = self.ids[queries], self.ties[queries]
+        (n_queries, n_ties), n_levels = ids.shape, len(affinity.levels)
+        rows, places = np.nonzero(ids != NO_ITEM)
+        positions = affinity.pairs(rows + queries.start, ids[rows, places])
+        shape = (n_queries, n_ties + 2, n_levels)
+        cells = np.ravel_multi_index((rows, ties[rows, places], positions), shape)
+        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        missing = totals[queries] - counts.sum(axis=1)
+        n_returned = np.bincount(rows, minlength=n_queries)
+        filled = np.maximum(missing[:, 0], depth - n_returned)
+        counts[:, -2, 0] = np.where(missing[:, 1:].any(axis=1), filled, missing[:, 0])
+        counts[:, -1, 1:] = missing[:, 1:]
+        return TieHistogram(counts, affinity.levels)
 
 
 def _score(
@@ -119,12 +124,12 @@ def _score(
     inside = [_cut_inside(request, n_items) for request in requests]
     depth = depth_of(inside) or n_items
     values = {request.name: np.empty(n_queries) for request in requests}
-    for start in range(0, n_queries, _QUERIES):
-        queries = range(start, min(start + _QUERIES, n_queries))
-        tables = [lists.table(q, affinity, totals[q], depth) for q in queries]
-        hist = stack_ties(tables, affinity.levels)
+    step = max(1, _CELLS // ((lists.ids.shape[1] + 2) * len(affinity.levels)))
+    for start in range(0, n_queries, step):
+        queries = slice(start, min(start + step, n_queries))
+        hist = lists.histogram(queries, affinity, totals, depth)
         for request in inside:
-            values[request.name][queries.start : queries.stop] = request.values(hist)
+            values[request.name][queries] = request.values(hist)
     values = apply_policy(values, totals[:, 1:].sum(axis=1), empty)
     return Evaluation(values, empty, _RANKED_BY, n_ranked, affinity.levels, None, tuple(requests))
 

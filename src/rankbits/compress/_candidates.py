@@ -1,0 +1,88 @@
+"""The candidates: ways to make codes, each asked by bits and by real weights, with several pools.
+
+To add a way, write a line in the table; whatever `rankbits.methods.get` knows will do.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankbits import _check
+from rankbits.errors import InputError, MissingExtraError
+
+POOLS = (20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True)
+class Coder:
+    """A way to make codes.
+
+    Attributes
+    ----------
+    name : str
+        What results call it.
+    method : str
+        Its name for `rankbits.methods.get`.
+    params : mapping
+        Parameters of the method beside code length and seed.
+    is_usual : bool
+        Whether it is tried where no methods are named.
+    """
+
+    name: str
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    is_usual: bool = True
+
+
+CODERS = (  # the most useful first: where time is short, the last are left out
+    Coder("distilled", "distilled"),
+    Coder("itq", "itq"),
+    Coder("pca-rr", "pca-rr"),
+    Coder("sign", "sign"),
+    Coder("sign-raw", "sign", {"center": False}),
+    Coder("talr-ndcg", "talr-ndcg", {"encoder": "linear"}, is_usual=False),  # slow, for its gain
+)
+
+
+def coders(names: Iterable[str] | None) -> tuple[Coder, ...]:
+    """The ways of these names, or all that can be used here; a method's own name will do too."""
+    from rankbits import methods
+
+    known = {coder.name: coder for coder in CODERS}
+    if names is None:
+        return tuple(coder for coder in CODERS if coder.is_usual and _is_usable(coder))
+    chosen = [names] if isinstance(names, str) else list(names)
+    if not chosen:
+        raise InputError("methods must not be empty; leave them out for the usual ones")
+    for name in chosen:
+        if name not in known:
+            _check.choice("methods", name, (*known, *methods.names()))
+    return tuple(known.get(name, Coder(name, name)) for name in dict.fromkeys(chosen))
+
+
+def create_hasher(coder: Coder, n_bytes: int, seed: int, n_threads: int | None) -> Any:
+    """The method, not yet fitted."""
+    from rankbits import methods
+
+    hasher: Any = methods.get(coder.method, **coder.params)
+    hasher.set_params(n_bits=8 * n_bytes)
+    known = hasher.get_params(deep=False)
+    if "random_state" in known:
+        hasher.set_params(random_state=seed)
+    if n_threads is not None and "n_threads" in known:
+        hasher.set_params(n_threads=n_threads)
+    return hasher
+
+
+def _is_usable(coder: Coder) -> bool:
+    """Whether the method is there, and what it needs is installed."""
+    from rankbits import methods
+
+    if coder.method not in methods.names():
+        return False
+    try:
+        methods.get(coder.method)
+    except MissingExtraError:
+        return False
+    return True

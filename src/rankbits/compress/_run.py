@@ -1,0 +1,241 @@
+"""The run: check, look, plan, measure cell by cell, choose, write."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rankbits import _check
+from rankbits._environment import environment, peak_memory_mb
+from rankbits.codes import MAX_BITS
+from rankbits.compress import _folder
+from rankbits.compress._candidates import POOLS, coders
+from rankbits.compress._compressed import Compressed
+from rankbits.compress._lists import pools_of
+from rankbits.compress._peers import require_faiss
+from rankbits.compress._results import Cell, collect_candidates, summarize
+from rankbits.compress._searching import build_search
+from rankbits.compress._stages import Stages
+from rankbits.compress._store import CellStore
+from rankbits.compress._task import FEWEST_QUERIES, Task, prepare_task
+from rankbits.compress._truth import check_metrics
+from rankbits.compress._words import Report
+from rankbits.errors import InputError
+
+BYTES = (8, 16, 32)
+KEEP = 0.95
+
+
+def compress(
+    items: Any,
+    queries: Any = None,
+    *,
+    out: str | os.PathLike[str],
+    n_bytes: Iterable[int] | int = BYTES,
+    keep: float = KEEP,
+    judgements: Any = None,
+    query_labels: Any = None,
+    item_labels: Any = None,
+    similarity: str = "cosine",
+    metrics: Iterable[str] | str | None = None,
+    methods: Iterable[str] | None = None,
+    pools: Iterable[int] = POOLS,
+    peers: bool = False,
+    budget: float | None = None,
+    n_queries: int | None = None,
+    onnx: bool = True,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    report: Report | None = None,
+) -> Compressed:
+    """Find the smallest codes that keep the quality of float vectors on given queries.
+
+    Every candidate is measured on the queries: methods and lengths, queries as bits or as real
+    weights, with and without re-ranking. The smallest that keeps enough is written to a folder with
+    its model, codes and index, all numbers and a page. A run that was killed goes on where it
+    stopped if it is started again with the same arguments.
+
+    Parameters
+    ----------
+    items : array-like of shape (N, d), or path
+        Vectors of the items: float16, float32, float64, int8 or uint8, or a file of them. A `.npy`
+        file is mapped and may be larger than memory.
+    queries : array-like of shape (n, d), path or None, default=None
+        Vectors of real queries, 20 at least. Without them a sample of the items asks.
+    out : str or path-like
+        Folder to write. It appears when everything is complete, and replaces an earlier one.
+    n_bytes : int or iterable of int, default=(8, 16, 32)
+        Bytes of a code.
+    keep : float, default=0.95
+        Share of the float ranking's quality that is to be kept.
+    judgements : array-like of int, shape (pairs, 3), or None, default=None
+        Rows (query, item, level), from 0.
+    query_labels, item_labels : array-like or None, default=None
+        Instead of judgements: classes (n,) or multi-hot tags (n, L). Without either, the float
+        ranking itself is the truth.
+    similarity : {"cosine", "ip", "l2"}, default="cosine"
+        What the float vectors are ranked by.
+    metrics : str, iterable of str or None, default=None
+        Metrics that are cut by a rank; the first decides. None takes nDCG@10 and overlap@10 if
+        there are judgements or labels, and the two in the other order if there are none.
+    methods : iterable of str or None, default=None
+        Names of methods to try; None takes the usual ones.
+    pools : iterable of int, default=(20, 50, 100, 200, 500, 1000)
+        Numbers of items to re-rank by their original vectors, beside none at all.
+    peers : bool, default=False
+        Whether quantizers of faiss and the raw signs of sentence-transformers are measured too.
+    budget : float or None, default=None
+        Minutes that the run may take. Where they are few, it learns from fewer items, asks fewer
+        queries and tries fewer methods. None sets no limit.
+    n_queries : int or None, default=None
+        How many queries ask at most; None takes 1,000.
+    onnx : bool, default=True
+        Whether the model is exported to ONNX too, where torch and onnx are installed.
+    random_state : int, default=0
+        Seed of all samples and methods.
+    n_threads : int or None, default=None
+        Threads of searches and evaluation; None takes all that this process may use.
+    report : callable or None, default=None
+        Called with each line of progress.
+
+    Returns
+    -------
+    compressed : Compressed
+        The folder, opened.
+    """
+    started = time.monotonic()
+    say = report or (lambda _line: None)
+    target = _folder.require_target(out)
+    lengths = _lengths(n_bytes)
+    _require_share(keep)
+    budget_seconds = None if budget is None else 60 * _check.number("budget", budget, closed=False)
+    most_queries = None
+    if n_queries is not None:
+        most_queries = _check.whole("n_queries", n_queries, FEWEST_QUERIES)
+    seed = _check.whole("random_state", random_state, 0)
+    _check.flag("onnx", onnx)
+    tried = coders(methods)
+    if _check.flag("peers", peers):
+        require_faiss()
+    with _work_folder(target) as work:
+        task = prepare_task(
+            items,
+            queries,
+            judgements,
+            query_labels,
+            item_labels,
+            similarity,
+            most_queries,
+            seed,
+            work,
+        )
+        requests = check_metrics(metrics, task.relevance.kind)
+        depth = max(request.k or 1 for request in requests)
+        sizes = pools_of([_check.whole("pools", pool, 1) for pool in pools], depth, len(task.items))
+        for note in task.notes:
+            say(f"note: {note}")
+        stages = Stages(CellStore(work), task, seed, n_threads, say)
+        plan = stages.make_plan(tried, lengths, sizes, budget_seconds)
+        truth = stages.find_truth(requests)
+        diagnosis = stages.diagnose(plan.n_bytes)
+        cells = stages.measure(plan, truth, budget_seconds, has_peers=peers)
+        task = stages.task
+        candidates = collect_candidates(cells, truth.metrics, len(task.items))
+        result = {
+            "rankbits_compress": _folder.FORMAT,
+            **summarize(candidates, truth, task.query_rows, keep, seed),
+            "similarity": similarity,
+            "vectors": _path_of_vectors(items),
+            "data": _facts(task, items, queries),
+            "diagnosis": diagnosis,
+            "notes": [*task.notes, *stages.left_out],
+            "plan": plan.to_dict(),
+            "settings": {"keep": keep, "seed": seed, "budget": budget, "peers": peers},
+            "environment": environment(n_threads),
+        }
+        _write(result, cells, stages, target, started, with_onnx=onnx)
+        _folder.remove_work(work)
+    say(result["recommendation"]["sentence"])
+    return Compressed(target)
+
+
+def _write(
+    result: dict[str, Any],
+    cells: list[Cell],
+    stages: Stages,
+    target: Path,
+    started: float,
+    *,
+    with_onnx: bool,
+) -> None:
+    """Encode all items by the recommended model, and write the folder."""
+    from rankbits import methods
+
+    chosen, task = result["recommendation"], stages.task
+    key = chosen["method"], chosen["bytes"]
+    cell = next(cell for cell in cells if (cell.method, cell.n_bytes) == key)
+    hasher = methods.load(stages.store.folder / cell.content["model"])
+    search = build_search(hasher, task.items, task.similarity, stages.n_threads)
+    result["seconds"] = round(time.monotonic() - started, 1)
+    result["peak_memory_mb"] = peak_memory_mb()
+    needs_vectors = chosen["pool"] is not None and result["vectors"] is None
+    vectors = task.items if needs_vectors else None
+    _folder.write_folder(target, result, search, vectors, with_onnx=with_onnx)
+
+
+@contextmanager
+def _work_folder(target: Path) -> Iterator[Path]:
+    """The folder beside the target that holds finished parts; one process has it at a time."""
+    work = target.parent / f".{target.name}.work"
+    work.mkdir(exist_ok=True)
+    lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"out is being written by another process, {target}; wait until it has ended"
+            ) from None
+        yield work
+    finally:
+        os.close(lock)
+
+
+def _lengths(n_bytes: Iterable[int] | int) -> tuple[int, ...]:
+    several = n_bytes if isinstance(n_bytes, Iterable) else (n_bytes,)
+    lengths = sorted({_check.whole("n_bytes", length, 1, MAX_BITS // 8) for length in several})
+    if not lengths:
+        raise InputError("n_bytes must not be empty")
+    return tuple(lengths)
+
+
+def _require_share(keep: float) -> None:
+    if not 0 < _check.number("keep", keep) <= 1:
+        raise InputError(f"keep must be a share, above 0 and at most 1, got {keep}")
+
+
+def _path_of_vectors(items: Any) -> str | None:
+    """Where the vectors are, if a file that can be mapped holds them."""
+    is_file = isinstance(items, str | os.PathLike) and os.fspath(items).endswith(".npy")
+    return os.path.abspath(items) if is_file else None
+
+
+def _facts(task: Task, items: Any, queries: Any) -> dict[str, Any]:
+    """What was compressed."""
+    names = {
+        name: os.fspath(source) if isinstance(source, str | os.PathLike) else None
+        for name, source in (("items_file", items), ("queries_file", queries))
+    }
+    return {
+        **names,
+        "items": len(task.items),
+        "width": task.items.shape[1],
+        "dtype": str(task.items.dtype),
+        "float_bytes": task.items.shape[1] * task.items.dtype.itemsize,
+        "queries": len(task.queries),
+        "asked_by": task.asked_by,
+        "digest": task.digest(),
+    }

@@ -1,0 +1,72 @@
+"""Finished cells in the work folder: what a killed run has measured, and the models it has learned.
+
+A cell is one way to make codes at one length. Its file is named by everything that its numbers
+depend on and appears as a whole, so a run that is killed at any moment and started again finds
+what is finished and goes on with the rest.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rankbits._files import write_atomically
+
+FORMAT = 1
+
+
+class CellStore:
+    """Cells and models of one work folder, which is created if it is not there.
+
+    Parameters
+    ----------
+    folder : Path
+        The work folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, settings: dict[str, Any]) -> dict[str, Any] | None:
+        """The cell of these very settings; None if there is none that can be read."""
+        path = self._path(settings, ".json")
+        try:
+            cell = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        is_whole = isinstance(cell, dict) and cell.get("settings") == _plain(settings)
+        return cell["content"] if is_whole and cell.get("format") == FORMAT else None
+
+    def put(self, settings: dict[str, Any], content: dict[str, Any]) -> None:
+        """Write a cell."""
+        cell = {"format": FORMAT, "settings": _plain(settings), "content": content}
+        with write_atomically(self._path(settings, ".json")) as file:
+            file.write(json.dumps(cell, allow_nan=False).encode())
+
+    def cached(
+        self, settings: dict[str, Any], compute: Callable[[], dict[str, Any]]
+    ) -> tuple[dict[str, Any], bool]:
+        """The cell of these settings and whether it was there already."""
+        known = self.get(settings)
+        if known is not None:
+            return known, True
+        content: dict[str, Any] = _plain(compute())
+        self.put(settings, content)
+        return content, False
+
+    def model_folder(self, settings: dict[str, Any]) -> Path:
+        """Where the model of these settings is, or will be."""
+        return self._path(settings, ".model")
+
+    def _path(self, settings: dict[str, Any], ending: str) -> Path:
+        words = [str(settings[key]) for key in ("what", "method", "bytes") if key in settings]
+        text = json.dumps(_plain(settings), sort_keys=True)
+        name = "-".join([*words, hashlib.sha256(text.encode()).hexdigest()[:12]])
+        return self.folder / f"{name}{ending}"
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    return json.loads(json.dumps(value, allow_nan=False))
