@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
+    from rankbits.methods.shallow.pca_rr import PCARR
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
+    from rankbits.methods.shallow.sh import SH
     from rankbits.methods.shallow.sign import Sign
+    from rankbits.methods.shallow.sklsh import SKLSH
 
 __all__ = [
     "CSQ",
@@ -47,7 +50,10 @@ __all__ = [
     "LSH",
     "LWH",
     "PCAH",
+    "PCARR",
     "RSH",
+    "SH",
+    "SKLSH",
     "DispersedDSH",
     "Distilled",
     "GreedyHash",

@@ -40,6 +40,31 @@ class UnitRows(nn.Module):
         return x @ self.get_buffer("planes") + self.get_buffer("offsets")
 
 
+class Waves(nn.Module):
+    """cos(angles) + thresholds, as in WaveHasher; the angles end at `last_angles` if these are set.
+
+    `planes` maps rows to angles without their phases.
+    """
+
+    def __init__(self, planes: nn.Module, phases: np.ndarray, thresholds: np.ndarray) -> None:
+        super().__init__()
+        self.planes, self.is_clipped = planes, False
+        self.register_buffer("phases", torch.tensor(phases, dtype=torch.float64))
+        self.register_buffer("thresholds", torch.tensor(thresholds, dtype=torch.float64))
+
+    def set_last_angles(self, last_angles: np.ndarray) -> None:
+        """Take angles below 0 for 0, and those above the last ones for these."""
+        self.is_clipped = True
+        self.register_buffer("last_angles", torch.tensor(last_angles, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        angles = self.planes(x) + self.get_buffer("phases")
+        if self.is_clipped:
+            angles = torch.minimum(angles.clamp(min=0), self.get_buffer("last_angles"))
+        return torch.cos(angles) + self.get_buffer("thresholds")
+
+
 class ChosenFeatures(nn.Module):
     """Some columns of x less their means, as in Sign."""
 

@@ -92,6 +92,15 @@ def draw_anchors(
     return RbfAnchors(anchors, _check_gamma(gamma))
 
 
+def choose_gamma(rows: np.ndarray, gamma: Any, rng: np.random.RandomState) -> float:
+    """The given gamma, checked, or for None 1 / median |x - y|² over pairs of at most 512 rows."""
+    if gamma is not None:
+        return _check_gamma(gamma)
+    require_variation(rows)
+    sample = rows[rng.choice(len(rows), min(len(rows), _SAMPLE), replace=False)]
+    return median_gamma(sample, sample, rng)
+
+
 def median_gamma(
     rows: np.ndarray, anchors: np.ndarray, rng: np.random.RandomState | np.random.Generator
 ) -> float:
