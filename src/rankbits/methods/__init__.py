@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.mihash import MIHash
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+    from rankbits.methods.shallow.agh import AGH
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
+    from rankbits.methods.shallow.klsh import KLSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
     from rankbits.methods.shallow.pca_rr import PCARR
@@ -41,12 +43,14 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.sklsh import SKLSH
 
 __all__ = [
+    "AGH",
     "CSQ",
     "DPN",
     "DPSH",
     "DSH",
     "DTSH",
     "ITQ",
+    "KLSH",
     "LSH",
     "LWH",
     "PCAH",

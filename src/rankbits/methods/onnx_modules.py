@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from rankbits.methods.shallow.anchor_graph import AnchorGraph
 from rankbits.methods.shallow.kernels import RbfAnchors
 
 
@@ -63,6 +64,36 @@ class Waves(nn.Module):
         if self.is_clipped:
             angles = torch.minimum(angles.clamp(min=0), self.get_buffer("last_angles"))
         return torch.cos(angles) + self.get_buffer("thresholds")
+
+
+class AnchorLayers(nn.Module):
+    """Vectors of an anchor graph and their second bits, as in AGH."""
+
+    def __init__(self, graph: AnchorGraph, planes: np.ndarray, thresholds: np.ndarray) -> None:
+        super().__init__()
+        anchors = torch.tensor(graph.anchors, dtype=torch.float64)
+        self.gamma, self.n_nearest = graph.gamma, graph.n_nearest
+        self.n_second = len(thresholds) - planes.shape[1]
+        self.register_buffer("anchors", anchors)
+        self.register_buffer("squares", (anchors**2).sum(dim=1))
+        self.register_buffer("planes", torch.tensor(planes, dtype=torch.float64))
+        second = torch.tensor(thresholds[planes.shape[1] :], dtype=torch.float64)
+        self.register_buffer("low", second[:, 0].contiguous())
+        self.register_buffer("high", second[:, 1].contiguous())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        x, anchors = x.double(), self.get_buffer("anchors")
+        squares = (x**2).sum(dim=1, keepdim=True) + self.get_buffer("squares") - 2 * x @ anchors.T
+        nearest, places = torch.topk(squares.clamp(min=0), self.n_nearest, dim=1, largest=False)
+        weights = torch.exp(-self.gamma * (nearest - nearest[:, :1]))
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        values = (weights[:, :, None] * self.get_buffer("planes")[places]).sum(dim=1)
+        if self.n_second == 0:
+            return values
+        second = values[:, : self.n_second]
+        thresholds = torch.where(second > 0, self.get_buffer("high"), self.get_buffer("low"))
+        return torch.cat([values, second.abs() - thresholds], dim=1)
 
 
 class ChosenFeatures(nn.Module):

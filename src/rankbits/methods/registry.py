@@ -45,6 +45,8 @@ METHODS = {
     "pca-rr": Method("shallow.pca_rr", "PCARR"),
     "sh": Method("shallow.sh", "SH"),
     "sklsh": Method("shallow.sklsh", "SKLSH"),
+    "klsh": Method("shallow.klsh", "KLSH"),
+    "agh": Method("shallow.agh", "AGH"),
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
