@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
     from rankbits.methods.shallow.agh import AGH
+    from rankbits.methods.shallow.cmh import CMH
+    from rankbits.methods.shallow.density import DensityHashing
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.klsh import KLSH
@@ -41,9 +43,12 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.sh import SH
     from rankbits.methods.shallow.sign import Sign
     from rankbits.methods.shallow.sklsh import SKLSH
+    from rankbits.methods.shallow.sph import SpH
+    from rankbits.methods.shallow.wtah import WTAH
 
 __all__ = [
     "AGH",
+    "CMH",
     "CSQ",
     "DPN",
     "DPSH",
@@ -58,6 +63,8 @@ __all__ = [
     "RSH",
     "SH",
     "SKLSH",
+    "WTAH",
+    "DensityHashing",
     "DispersedDSH",
     "Distilled",
     "GreedyHash",
@@ -67,6 +74,7 @@ __all__ = [
     "PosteriorCache",
     "RaBitQ",
     "Sign",
+    "SpH",
     "TalrAP",
     "TalrNDCG",
     "export_onnx",

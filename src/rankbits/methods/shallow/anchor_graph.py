@@ -59,7 +59,7 @@ class AnchorGraph:
     def extend(self, rows: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Weighted means of the rows of `vectors` (m, r) over the nearest anchors, shape (n, r)."""
         nearest, weights = self.weigh(rows)
-        extended = weights[:, :1] * vectors[nearest[:, 0]]
+        extended: np.ndarray = weights[:, :1] * vectors[nearest[:, 0]]
         for k in range(1, self.n_nearest):
             extended += weights[:, k : k + 1] * vectors[nearest[:, k]]
         return extended

@@ -34,3 +34,12 @@ def draw_rows(rows: np.ndarray, n_most: int, rng: Any) -> np.ndarray:
         return rows
     drawn: np.ndarray = rows[np.sort(rng.choice(len(rows), n_most, replace=False))]
     return drawn
+
+
+def count_members(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Number of rows that are nearest to each center, shape (k,)."""
+    from sklearn.metrics import pairwise_distances_argmin
+
+    nearest = pairwise_distances_argmin(rows, centers)
+    counts: np.ndarray = np.bincount(nearest, minlength=len(centers))
+    return counts

@@ -31,7 +31,8 @@ class WaveHasher(LinearHasher):
 
     def _angles(self, rows: np.ndarray) -> np.ndarray:
         """Angles whose cosines are taken, shape (rows, b)."""
-        return super()._logits(rows) + self.phases_
+        angles: np.ndarray = super()._logits(rows) + self.phases_
+        return angles
 
     def _torch_module(self) -> Any:
         from rankbits.methods.onnx_modules import Waves
