@@ -3,12 +3,16 @@
 They compute in double precision, as the methods themselves do, so that the bits are the same.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import nn
 
-from rankbits.methods.shallow.anchor_graph import AnchorGraph
 from rankbits.methods.shallow.kernels import RbfAnchors
+
+if TYPE_CHECKING:
+    from rankbits.methods.shallow.anchor_graph import AnchorGraph
 
 
 class Hyperplanes(nn.Module):
@@ -136,7 +140,7 @@ def squared_distances(x: torch.Tensor, module: nn.Module, points: str) -> torch.
 class AnchorLayers(nn.Module):
     """Vectors of an anchor graph and their second bits, as in AGH."""
 
-    def __init__(self, graph: AnchorGraph, planes: np.ndarray, thresholds: np.ndarray) -> None:
+    def __init__(self, graph: "AnchorGraph", planes: np.ndarray, thresholds: np.ndarray) -> None:
         super().__init__()
         anchors = torch.tensor(graph.anchors, dtype=torch.float64)
         self.gamma, self.n_nearest = graph.gamma, graph.n_nearest

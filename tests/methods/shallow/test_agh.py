@@ -129,12 +129,13 @@ def test_parameters_without_a_meaning_are_refused(rows, params, sentence):
 def test_arrays_that_do_not_belong_together_are_refused(rows):
     hasher = fit(rows, n_bits=8)
     arrays, facts = hasher._state()
-    for broken, other_facts in (
-        ({**arrays, "thresholds": np.zeros((9, 2))}, facts),
-        ({**arrays, "thresholds": np.zeros((3, 2))}, facts),
-        (arrays, {"n_nearest": 21}),
+    for broken, other_facts, sentence in (
+        ({**arrays, "thresholds": np.zeros((9, 2))}, facts, "one or two bits for each vector"),
+        ({**arrays, "thresholds": np.zeros((3, 2))}, facts, "got 3 for 4"),
+        ({**arrays, "thresholds": np.zeros((8, 3))}, facts, r"of shape \(b, 2\), got"),
+        (arrays, {"n_nearest": 21}, "n_nearest must be from 1 to 20, its anchors, got 21"),
     ):
-        with pytest.raises(FileFormatError, match="the model's thresholds must be two for each"):
+        with pytest.raises(FileFormatError, match=sentence):
             hasher._restore(broken, other_facts)
 
 

@@ -87,9 +87,9 @@ class AGH(ArrayHasher):
 
     _arrays: ClassVar[Shapes] = {
         "anchors": ("m", "d"),
-        "gamma": ("one",),
+        "gamma": ("1",),
         "planes": ("m", "r"),
-        "thresholds": ("b", "two"),
+        "thresholds": ("b", "2"),
         "eigenvalues": ("r",),
     }
     _facts: ClassVar[dict[str, type]] = {"n_nearest": int}
@@ -190,11 +190,15 @@ class AGH(ArrayHasher):
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         super()._restore(arrays, facts)
         n_vectors, n_anchors = self.planes_.shape[1], len(self.anchors_)
-        fits = n_vectors <= self.n_bits_ <= 2 * n_vectors and 1 <= self.n_nearest_ <= n_anchors
-        if not fits or self.gamma_.shape != (1,) or self.thresholds_.shape[1] != 2:
+        if not n_vectors <= self.n_bits_ <= 2 * n_vectors:
             raise FileFormatError(
-                "the model's thresholds must be two for each bit, with one or two bits for each "
-                "vector, and its n_nearest at most its anchors"
+                f"the model must have one or two bits for each vector, got {self.n_bits_} for "
+                f"{n_vectors}"
+            )
+        if not 1 <= self.n_nearest_ <= n_anchors:
+            raise FileFormatError(
+                f"the model's n_nearest must be from 1 to {n_anchors}, its anchors, got "
+                f"{self.n_nearest_}"
             )
 
     def _torch_module(self) -> Any:

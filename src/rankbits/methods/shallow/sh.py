@@ -67,7 +67,7 @@ class SH(WaveHasher):
     [[0, 1], [0, 2], [1, 1]]
     """
 
-    _arrays: ClassVar[Shapes] = {**WaveHasher._arrays, "modes": ("b", "two")}
+    _arrays: ClassVar[Shapes] = {**WaveHasher._arrays, "modes": ("b", "2")}
     _integers: ClassVar[tuple[str, ...]] = ("modes",)
     _facts: ClassVar[dict[str, type]] = {"is_clipped": bool}
 
