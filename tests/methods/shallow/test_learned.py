@@ -58,7 +58,7 @@ def test_arrays_of_another_type_or_shape_are_refused(arrays, sentence):
 
 def test_a_number_in_a_shape_is_that_size():
     check_arrays({"ends": np.ones((3, 2))}, {"ends": ("b", "2")}, {})
-    with pytest.raises(FileFormatError, match=r"ends must be finite float64 of shape \(b, 2\)"):
+    with pytest.raises(FileFormatError, match=r"ends must be finite float64 of shape \(3, 2\)"):
         check_arrays({"ends": np.ones((3, 3))}, {"ends": ("b", "2")}, {})
 
 

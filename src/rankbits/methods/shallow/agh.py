@@ -14,9 +14,9 @@ depends on c+ - c- alone, and is least at
 and 1'f = 0 then gives c+ and c-. Where no edge crosses between the sides any difference is as good,
 and each side has its own mean as threshold.
 
-What we changed: the paper leaves the width of the kernel to the user. Here gamma is 1 / the median
-squared distance of rows and their nearest anchors, those that have weights. The paper halves b; an
-odd b has one vector more than second bits. Anchors that no training row is near are dropped.
+What we changed: the paper leaves the width of the kernel to the user; here gamma follows from the
+data by the rule of every method. The paper halves b; an odd b has one vector more than second bits.
+Anchors that no training row is near are dropped.
 """
 
 from typing import Any, ClassVar, Self
@@ -33,13 +33,12 @@ from rankbits.methods.shallow.anchor_graph import (
     smoothest_vectors,
     weight_matrix,
 )
-from rankbits.methods.shallow.groups import draw_rows, find_centers
-from rankbits.methods.shallow.kernels import check_gamma
+from rankbits.methods.shallow.groups import find_centers
+from rankbits.methods.shallow.kernels import check_gamma, median_gamma
 from rankbits.methods.shallow.learned import ArrayHasher, Shapes
 from rankbits.methods.shallow.principal import require_variation
 
 _ROUNDS = 20  # of k-means; anchors need not have settled
-_SAMPLE = 512  # rows that gamma is measured on
 
 
 class AGH(ArrayHasher):
@@ -56,8 +55,7 @@ class AGH(ArrayHasher):
     n_nearest : int, default=3
         Anchors s that a row has weights on.
     gamma : float or None, default=None
-        Factor in the weights exp(-gamma |x - a|²); None takes 1 / median |x - a|² over rows and
-        their nearest anchors.
+        Factor in the weights exp(-gamma |x - a|²); None takes 1 / median |x - a|².
     random_state : int, RandomState or None, default=None
         Seed of the groups.
 
@@ -149,16 +147,9 @@ class AGH(ArrayHasher):
         nearest, _ = nearest_anchors(rows, anchors, n_nearest)
         self.anchors_ = anchors[np.unique(nearest)]
         self.n_nearest_ = n_nearest
-        self.gamma_ = np.array([self._choose_gamma(rows, rng)])
+        gamma = median_gamma(rows, anchors, rng) if self.gamma is None else check_gamma(self.gamma)
+        self.gamma_ = np.array([gamma])
         return weight_matrix(*self._graph().weigh(rows), len(self.anchors_))
-
-    def _choose_gamma(self, rows: np.ndarray, rng: np.random.RandomState) -> float:
-        if self.gamma is not None:
-            return check_gamma(self.gamma)
-        sample = draw_rows(rows, _SAMPLE, rng)
-        _, squares = nearest_anchors(sample, self.anchors_, self.n_nearest_)
-        is_apart = squares > 1e-10 * squares.max()
-        return float(1.0 / np.median(squares[is_apart])) if is_apart.any() else 1.0
 
     def _require_vectors(self, n_vectors: int, n_layers: int) -> None:
         n_found = self.planes_.shape[1]

@@ -15,8 +15,8 @@ class ArrayHasher(BaseHasher):
 
     The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
     letters: one letter stands for one size in all of them, d for the columns of what the arrays
-    are applied to, and a number for itself. Arrays are float64, those named in `_integers` int64. `_facts` gives the
-    type of each fact.
+    are applied to, and a number for itself. Arrays are float64, those named in `_integers` int64.
+    `_facts` gives the type of each fact.
     """
 
     _arrays: ClassVar[Shapes] = {}
