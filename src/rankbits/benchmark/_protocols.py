@@ -22,6 +22,7 @@ from rankbits.benchmark._splits import PerClass, Sizes, SplitRule, StandardParts
 from rankbits.errors import InputError
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
+_UNSUPERVISED = ("pca-rr", "sh", "sklsh", "klsh", "agh", "sph", "density", "wtah", "cmh")
 _LEARNED = (  # from classes; the order of docs/methods.md
     "talr-ap",
     "rsh",
@@ -102,7 +103,7 @@ _PROTOCOLS = (
         SameClass(),
         (12, 24, 32, 48),
         ("AP",),
-        (*YARDSTICKS, *_LEARNED),
+        (*YARDSTICKS, *_UNSUPERVISED, *_LEARNED),
         (papers.CIFAR10_S1, papers.CIFAR10_LATER),
         note="drawn from all 60,000 rows; the database is all rows but the queries; all methods "
         "at all lengths take most of an hour",
@@ -164,7 +165,7 @@ _PROTOCOLS = (
         NestedClasses(),
         (8, 12, 16, 24, 32),
         ("nDCG(rsh)", "nDCG", "ACG@r3"),
-        (*YARDSTICKS, "rsh"),
+        (*YARDSTICKS, "sh", "cmh", "wtah", "rsh"),
         note="drawn from all 60,000 rows; the paper's curves (ICCV 2013, Fig. 2) have no numbers",
     ),
     Protocol(
@@ -201,7 +202,7 @@ _PROTOCOLS = (
         SameClass(),
         (8, 16, 24, 32, 48),
         ("AP", "P@r2", *_CURVES),
-        (*YARDSTICKS, "lwh"),
+        (*YARDSTICKS, "sh", "klsh", "agh", "lwh"),
         note="drawn from all 60,000 rows; lwh takes 300 training rows as queries; the paper gives "
         "methods without labels 3,000 training rows",
     ),

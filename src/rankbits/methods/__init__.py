@@ -28,26 +28,43 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.mihash import MIHash
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+    from rankbits.methods.shallow.agh import AGH
+    from rankbits.methods.shallow.cmh import CMH
+    from rankbits.methods.shallow.density import DensityHashing
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
+    from rankbits.methods.shallow.klsh import KLSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
+    from rankbits.methods.shallow.pca_rr import PCARR
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
+    from rankbits.methods.shallow.sh import SH
     from rankbits.methods.shallow.sign import Sign
+    from rankbits.methods.shallow.sklsh import SKLSH
+    from rankbits.methods.shallow.sph import SpH
+    from rankbits.methods.shallow.wtah import WTAH
 
 __all__ = [
+    "AGH",
+    "CMH",
     "CSQ",
     "DPN",
     "DPSH",
     "DSH",
     "DTSH",
     "ITQ",
+    "KLSH",
     "LSH",
     "LWH",
     "PCAH",
+    "PCARR",
     "RSH",
+    "SH",
+    "SKLSH",
+    "WTAH",
+    "DensityHashing",
     "DispersedDSH",
     "Distilled",
     "GreedyHash",
@@ -57,6 +74,7 @@ __all__ = [
     "PosteriorCache",
     "RaBitQ",
     "Sign",
+    "SpH",
     "TalrAP",
     "TalrNDCG",
     "export_onnx",

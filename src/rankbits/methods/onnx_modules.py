@@ -3,11 +3,16 @@
 They compute in double precision, as the methods themselves do, so that the bits are the same.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import nn
 
 from rankbits.methods.shallow.kernels import RbfAnchors
+
+if TYPE_CHECKING:
+    from rankbits.methods.shallow.anchor_graph import AnchorGraph
 
 
 class Hyperplanes(nn.Module):
@@ -40,6 +45,127 @@ class UnitRows(nn.Module):
         return x @ self.get_buffer("planes") + self.get_buffer("offsets")
 
 
+class Waves(nn.Module):
+    """cos(angles) + thresholds, as in WaveHasher; the angles end at `last_angles` if these are set.
+
+    `planes` maps rows to angles without their phases.
+    """
+
+    def __init__(self, planes: nn.Module, phases: np.ndarray, thresholds: np.ndarray) -> None:
+        super().__init__()
+        self.planes, self.is_clipped = planes, False
+        self.register_buffer("phases", torch.tensor(phases, dtype=torch.float64))
+        self.register_buffer("thresholds", torch.tensor(thresholds, dtype=torch.float64))
+
+    def set_last_angles(self, last_angles: np.ndarray) -> None:
+        """Take angles below 0 for 0, and those above the last ones for these."""
+        self.is_clipped = True
+        self.register_buffer("last_angles", torch.tensor(last_angles, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        angles = self.planes(x) + self.get_buffer("phases")
+        if self.is_clipped:
+            angles = torch.minimum(angles.clamp(min=0), self.get_buffer("last_angles"))
+        return torch.cos(angles) + self.get_buffer("thresholds")
+
+
+class Shifted(nn.Module):
+    """The outputs of another module, plus a number for each, as in DensityHashing."""
+
+    def __init__(self, module: nn.Module, shifts: np.ndarray) -> None:
+        super().__init__()
+        self.module = module
+        self.register_buffer("shifts", torch.tensor(shifts, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        logits: torch.Tensor = self.module(x) + self.get_buffer("shifts")
+        return logits
+
+
+class Spheres(nn.Module):
+    """Squared radii less squared distances from the centers, as in SpH."""
+
+    def __init__(self, centers: np.ndarray, squared_radii: np.ndarray) -> None:
+        super().__init__()
+        points = torch.tensor(centers, dtype=torch.float64)
+        self.register_buffer("centers", points)
+        self.register_buffer("squares", (points**2).sum(dim=1))
+        self.register_buffer("radii", torch.tensor(squared_radii, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        return self.get_buffer("radii") - squared_distances(x.double(), self, "centers")
+
+
+class Symbols(nn.Module):
+    """Margins of the bits of symbols, as in SymbolHasher; `values` maps rows to (n, S K)."""
+
+    def __init__(self, values: nn.Module, table: np.ndarray, n_bits: int, least: float) -> None:
+        super().__init__()
+        self.values, self.n_bits, self.least = values, n_bits, least
+        self.n_places, self.n_values = table.shape
+        for place, has_bit in enumerate(table):
+            self.register_buffer(f"with_{place}", torch.tensor(np.flatnonzero(has_bit)))
+            self.register_buffer(f"without_{place}", torch.tensor(np.flatnonzero(~has_bit)))
+            signs = np.where(has_bit, least, -least)
+            self.register_buffer(f"if_equal_{place}", torch.tensor(signs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        values = self.values(x)
+        values = values.reshape(values.shape[0], -1, self.n_values)
+        largest = values.argmax(dim=2)
+        logits = torch.stack(
+            [self._margin(values, largest, place) for place in range(self.n_places)], dim=2
+        )
+        return logits.reshape(logits.shape[0], -1)[:, : self.n_bits]
+
+    def _margin(self, values: torch.Tensor, largest: torch.Tensor, place: int) -> torch.Tensor:
+        best, other = (
+            values.index_select(2, self.get_buffer(f"{side}_{place}")).amax(dim=2)
+            for side in ("with", "without")
+        )
+        if_equal = self.get_buffer(f"if_equal_{place}")[largest]
+        return torch.where(best == other, if_equal, best - other)
+
+
+def squared_distances(x: torch.Tensor, module: nn.Module, points: str) -> torch.Tensor:
+    """Squared distances of rows from the points in a buffer; `squares` has the points' lengths."""
+    lengths = (x**2).sum(dim=1, keepdim=True) + module.get_buffer("squares")
+    return (lengths - 2 * x @ module.get_buffer(points).T).clamp(min=0)
+
+
+class AnchorLayers(nn.Module):
+    """Vectors of an anchor graph and their second bits, as in AGH."""
+
+    def __init__(self, graph: "AnchorGraph", planes: np.ndarray, thresholds: np.ndarray) -> None:
+        super().__init__()
+        anchors = torch.tensor(graph.anchors, dtype=torch.float64)
+        self.gamma, self.n_nearest = graph.gamma, graph.n_nearest
+        self.n_second = len(thresholds) - planes.shape[1]
+        self.register_buffer("anchors", anchors)
+        self.register_buffer("squares", (anchors**2).sum(dim=1))
+        self.register_buffer("planes", torch.tensor(planes, dtype=torch.float64))
+        second = torch.tensor(thresholds[planes.shape[1] :], dtype=torch.float64)
+        self.register_buffer("low", second[:, 0].contiguous())
+        self.register_buffer("high", second[:, 1].contiguous())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        squares = squared_distances(x.double(), self, "anchors")
+        nearest, places = torch.topk(squares, self.n_nearest, dim=1, largest=False)
+        weights = torch.exp(-self.gamma * (nearest - nearest[:, :1]))
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        values = (weights[:, :, None] * self.get_buffer("planes")[places]).sum(dim=1)
+        if self.n_second == 0:
+            return values
+        second = values[:, : self.n_second]
+        thresholds = torch.where(second > 0, self.get_buffer("high"), self.get_buffer("low"))
+        return torch.cat([values, second.abs() - thresholds], dim=1)
+
+
 class ChosenFeatures(nn.Module):
     """Some columns of x less their means, as in Sign."""
 
@@ -68,7 +194,5 @@ class AnchorFeatures(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Features or coordinates of rows."""
-        x, rows = x.double(), self.get_buffer("rows")
-        squares = (x**2).sum(dim=1, keepdim=True) + self.get_buffer("squares") - 2 * x @ rows.T
-        features = torch.exp(-self.gamma * squares.clamp(min=0))
+        features = torch.exp(-self.gamma * squared_distances(x.double(), self, "rows"))
         return features @ self.get_buffer("basis") if self.has_basis else features

@@ -56,6 +56,12 @@ def test_arrays_of_another_type_or_shape_are_refused(arrays, sentence):
         check_arrays({**fitting, **arrays}, Permuted._arrays, {"d": 2}, Permuted._integers)
 
 
+def test_a_number_in_a_shape_is_that_size():
+    check_arrays({"ends": np.ones((3, 2))}, {"ends": ("b", "2")}, {})
+    with pytest.raises(FileFormatError, match=r"ends must be finite float64 of shape \(3, 2\)"):
+        check_arrays({"ends": np.ones((3, 3))}, {"ends": ("b", "2")}, {})
+
+
 @pytest.mark.parametrize("facts", [{}, {"note": 3}, {"note": "half", "more": 1}])
 def test_facts_of_another_name_or_type_are_refused(facts):
     hasher = Permuted()

@@ -89,7 +89,16 @@ def draw_anchors(
     anchors = rows[rng.choice(len(rows), m, replace=False)]
     if gamma is None:
         return RbfAnchors(anchors, median_gamma(rows, anchors, rng))
-    return RbfAnchors(anchors, _check_gamma(gamma))
+    return RbfAnchors(anchors, check_gamma(gamma))
+
+
+def choose_gamma(rows: np.ndarray, gamma: Any, rng: np.random.RandomState) -> float:
+    """The given gamma, checked, or for None 1 / median |x - y|² over pairs of at most 512 rows."""
+    if gamma is not None:
+        return check_gamma(gamma)
+    require_variation(rows)
+    sample = rows[rng.choice(len(rows), min(len(rows), _SAMPLE), replace=False)]
+    return median_gamma(sample, sample, rng)
 
 
 def median_gamma(
@@ -108,7 +117,8 @@ def median_gamma(
     return float(1.0 / np.median(squares[is_apart]))
 
 
-def _check_gamma(gamma: Any) -> float:
+def check_gamma(gamma: Any) -> float:
+    """A positive number, for a gamma that is given."""
     is_number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
     if not is_number or not 0 < gamma < np.inf:
         raise InputError(f"gamma must be a positive number or None, got {gamma!r}")

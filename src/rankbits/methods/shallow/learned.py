@@ -14,9 +14,9 @@ class ArrayHasher(BaseHasher):
     """A method that has learned arrays of doubles or integers, and facts that JSON can hold.
 
     The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
-    letters: one letter stands for one size in all of them, and d for the columns of what the
-    arrays are applied to. Arrays are float64, those named in `_integers` int64. `_facts` gives the
-    type of each fact.
+    letters: one letter stands for one size in all of them, d for the columns of what the arrays
+    are applied to, and a number for itself. Arrays are float64, those named in `_integers` int64.
+    `_facts` gives the type of each fact.
     """
 
     _arrays: ClassVar[Shapes] = {}
@@ -56,6 +56,7 @@ def check_arrays(
             f"{', '.join(sorted(arrays)) or 'none'}"
         )
     sizes = dict(sizes)
+    sizes |= {size: int(size) for shape in shapes.values() for size in shape if size.isdigit()}
     for name, letters in shapes.items():
         array = arrays[name]
         fits = array.ndim == len(letters) and all(

@@ -17,15 +17,13 @@ def principal_directions(
     from sklearn.decomposition import PCA  # slow to import, and only fitting needs it
 
     n, d = rows.shape
-    if n < 2:
-        raise InputError("X must have at least 2 rows to vary in any direction, got n_samples = 1")
+    require_variation(rows)
     if n_directions > min(n, d):
         raise InputError(
             f"n_bits must be at most {min(n, d)}, the principal directions that {n} rows of {d} "
             f"features can have, got {n_directions}; take fewer bits, or a method without this "
             "limit such as lsh"
         )
-    require_variation(rows)
     mean: np.ndarray = rows.mean(axis=0)  # taken off first: PCA may square what it is given
     pca = PCA(n_directions, random_state=random_state).fit(rows - mean)
     variances = pca.explained_variance_
@@ -49,7 +47,9 @@ def leading_directions(centered: np.ndarray, n_most: int) -> np.ndarray:
 
 
 def require_variation(rows: np.ndarray) -> None:
-    """Refuse rows that are all equal."""
+    """Refuse rows that are all equal, and a single one."""
+    if len(rows) < 2:
+        raise InputError("X must have at least 2 rows to vary in any direction, got n_samples = 1")
     if (rows == rows[0]).all():
         raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
 
