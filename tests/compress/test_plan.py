@@ -4,7 +4,13 @@ import numpy as np
 
 from compressing import task_of
 from rankbits.compress._candidates import coders
-from rankbits.compress._plan import Rates, describe_plan, make_plan, measure_rates
+from rankbits.compress._plan import (
+    Rates,
+    describe_plan,
+    make_plan,
+    measure_rates,
+    plan_of_size,
+)
 
 NAMES = ["itq", "sign", "sign-raw", "lsh"]
 
@@ -24,7 +30,7 @@ def test_without_a_budget_everything_runs(vectors):
 
 def test_estimates_fit_into_the_budget_and_what_is_left_out_is_told(vectors):
     task, whole = plan_with(vectors, None)
-    budget = 0.6 * whole.total_seconds
+    budget = 0.7 * whole.total_seconds
     _, plan = plan_with(vectors, budget)
     assert plan.total_seconds <= budget
     assert [*(coder.name for coder in plan.coders), *plan.left_out] == NAMES
@@ -32,9 +38,26 @@ def test_estimates_fit_into_the_budget_and_what_is_left_out_is_told(vectors):
     assert any("left out" in line for line in describe_plan(plan, task, budget))
 
 
-def test_a_hopeless_budget_still_leaves_one_method(vectors):
-    _, plan = plan_with(vectors, 1e-6)
-    assert [coder.name for coder in plan.coders] == ["itq"]
+def test_a_way_that_is_too_slow_makes_room_for_others(vectors):
+    task, _ = task_of(vectors)
+    tried = coders(NAMES)
+    fits = {"itq": 1.0, "sign": 1e-6, "sign-raw": 1e-6, "lsh": 1e-6}
+    plan = make_plan(task, tried, (8, 16), (20, 50), Rates(fits, 1e-9, 1e-12, 1e-9), 60.0)
+    assert plan.left_out == ("itq",)
+
+
+def test_a_hopeless_budget_still_leaves_the_fastest_method(vectors):
+    task, _ = task_of(vectors)
+    fits = {"itq": 1.0, "sign": 1e-6, "sign-raw": 1e-7, "lsh": 1e-6}
+    plan = make_plan(task, coders(NAMES), (8,), (20,), Rates(fits, 1e-9, 1e-12, 1e-9), 1e-6)
+    assert [coder.name for coder in plan.coders] == ["sign-raw"]
+
+
+def test_a_stored_size_gives_the_same_plan_again(vectors):
+    task, _ = task_of(vectors)
+    rates = Rates(dict.fromkeys(NAMES, 1e-6), 1e-9, 1e-12, 1e-9)
+    plan = make_plan(task, coders(NAMES), (8,), (20,), rates, 0.05)
+    assert plan_of_size(task, coders(NAMES), (8,), (20,), rates, plan.size) == plan
 
 
 def test_rates_are_those_of_small_runs(vectors):

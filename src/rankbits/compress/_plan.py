@@ -5,8 +5,8 @@ of the items, and scaled: fits grow with rows and bits, encoding and searches wi
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ _PROBE_ROWS, _PROBE_ITEMS, _PROBE_QUERIES = 1000, 10_000, 100
 _SAFETY = 1.25  # of estimates, where they decide what is left out
 _LIST_SECONDS = 2e-4  # of a query, to score one of its lists
 _SIZES = ((20_000, 1000), (20_000, 500), (10_000, 500), (10_000, 200), (5000, 100))
+
+Size = tuple[int, int, tuple[str, ...]]  # training rows, queries, names of ways to make codes
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,32 @@ class Plan:
     n_queries: int
     seconds: dict[str, float]
     left_out: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> Size:
+        """Numbers of training rows and of queries, and names of the ways to make codes."""
+        return self.n_training, self.n_queries, tuple(coder.name for coder in self.coders)
+
+    def within(self, seconds: float) -> "Plan":
+        """The same with those ways, from the first on, that fit into so many seconds.
+
+        At least the fastest stays.
+        """
+        left = seconds - self.seconds["reference"]
+        chosen: list[Coder] = []
+        for coder in self.coders:
+            if self.seconds[coder.name] <= left:
+                chosen.append(coder)
+                left -= self.seconds[coder.name]
+        if not chosen:
+            chosen = [min(self.coders, key=lambda coder: self.seconds[coder.name])]
+        names = [coder.name for coder in chosen]
+        return replace(
+            self,
+            coders=tuple(chosen),
+            seconds={name: self.seconds[name] for name in ("reference", *names)},
+            left_out=tuple(coder.name for coder in self.coders if coder not in chosen),
+        )
 
     @property
     def total_seconds(self) -> float:
@@ -134,28 +162,36 @@ def make_plan(
     rates: Rates,
     budget_seconds: float | None,
 ) -> Plan:
-    """The first of the sizes, from the largest, that fits into the budget; else the smallest."""
-    plans = (_plan_of(task, coders, n_bytes, pools, rates, size) for size in _sizes(len(coders)))
-    plan = next(plans)
-    while budget_seconds is not None and _SAFETY * plan.total_seconds > budget_seconds:
-        smaller = next(plans, None)
-        if smaller is None:
-            break
-        plan = smaller
-    return plan
+    """The largest sizes at which everything fits into the budget, or at least the first way.
+
+    Where the first way, the most useful one, fits nowhere, the smallest sizes are taken with the
+    ways that fit, and with the fastest if none does.
+    """
+    plans = [
+        plan_of_size(task, coders, n_bytes, pools, rates, (*size, tuple(c.name for c in coders)))
+        for size in _SIZES
+    ]
+    if budget_seconds is None:
+        return plans[0]
+    seconds = budget_seconds / _SAFETY
+    fitting = [plan.within(seconds) for plan in plans]
+    whole = [plan for plan in fitting if not plan.left_out]
+    useful = [plan for plan in fitting if coders[0] in plan.coders]
+    return next(iter([*whole, *useful, fitting[-1]]))
 
 
-def _plan_of(
+def plan_of_size(
     task: Task,
     coders: Sequence[Coder],
     n_bytes: Sequence[int],
     pools: Sequence[int],
     rates: Rates,
-    size: tuple[int, int, int],
+    size: Size,
 ) -> Plan:
-    n_training, n_queries, n_coders = size
+    """The plan with at most so many training rows and queries, and the ways of these names."""
+    n_training, n_queries, names = size
     n_rows, n_asked = min(n_training, len(task.items)), min(n_queries, len(task.queries))
-    chosen = tuple(coders[:n_coders])
+    chosen = tuple(coder for coder in coders if coder.name in names)
     return Plan(
         chosen,
         tuple(n_bytes),
@@ -163,7 +199,7 @@ def _plan_of(
         n_rows,
         n_asked,
         _estimate(task, chosen, n_bytes, pools, rates, n_rows, n_asked),
-        tuple(coder.name for coder in coders[n_coders:]),
+        tuple(coder.name for coder in coders if coder.name not in names),
     )
 
 
@@ -190,16 +226,6 @@ def duration(seconds: float) -> str:
     ('1 s', '75 s', '122 min')
     """
     return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"
-
-
-def _sizes(n_coders: int) -> Iterator[tuple[int, int, int]]:
-    """Training rows, queries and ways to make codes, from the largest to the smallest."""
-    first, *smaller = _SIZES
-    yield (*first, n_coders)
-    for place, size in enumerate(smaller):
-        fewest = max(1, min(n_coders, 3 - place))
-        for n_kept in range(n_coders, fewest - 1, -1):
-            yield (*size, n_kept)
 
 
 def _estimate(

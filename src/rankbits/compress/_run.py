@@ -137,7 +137,7 @@ def compress(
         sizes = pools_of([_check.whole("pools", pool, 1) for pool in pools], depth, len(task.items))
         for note in task.notes:
             say(f"note: {note}")
-        stages = Stages(CellStore(work), task, seed, n_threads, say)
+        stages = Stages(CellStore(work), task, seed, n_threads, say, started)
         plan = stages.make_plan(tried, lengths, sizes, budget_seconds)
         truth = stages.find_truth(requests)
         diagnosis = stages.diagnose(plan.n_bytes)

@@ -11,7 +11,15 @@ from rankbits.compress._diagnosis import diagnose
 from rankbits.compress._lists import NO_POOL
 from rankbits.compress._measuring import measure_coder
 from rankbits.compress._peers import PEERS, Peer, measure_peer
-from rankbits.compress._plan import Plan, Rates, describe_plan, duration, make_plan, measure_rates
+from rankbits.compress._plan import (
+    Plan,
+    Rates,
+    describe_plan,
+    duration,
+    make_plan,
+    measure_rates,
+    plan_of_size,
+)
 from rankbits.compress._results import Cell
 from rankbits.compress._store import CellStore
 from rankbits.compress._task import Task
@@ -39,8 +47,12 @@ class Stages:
         Threads; None takes all.
     report : callable
         Called with each line of progress.
+    started : float
+        When the run began, by the monotonic clock.
     left_out : list of str
         Sentences on what could not be tried.
+    used_seconds : float
+        What all stages so far have taken, also those that an earlier run has finished.
     """
 
     store: CellStore
@@ -48,7 +60,9 @@ class Stages:
     seed: int
     n_threads: int | None
     report: Report
+    started: float = field(default_factory=time.monotonic)
     left_out: list[str] = field(default_factory=list)
+    used_seconds: float = 0.0
 
     def make_plan(
         self,
@@ -57,14 +71,26 @@ class Stages:
         pools: list[int],
         budget_seconds: float | None,
     ) -> Plan:
-        """Estimate, decide, tell, and keep as many queries as the plan has."""
+        """Estimate, decide, tell, and keep as many queries as the plan has.
 
-        def rates() -> dict[str, Any]:
-            return asdict(measure_rates(self.task, coders, n_bytes[0], self.seed, self.n_threads))
+        The decision is stored: a run that is taken up again does not decide anew.
+        """
+
+        def decide() -> dict[str, Any]:
+            rates = measure_rates(self.task, coders, n_bytes[0], self.seed, self.n_threads)
+            spent = time.monotonic() - self.started
+            left = None if budget_seconds is None else max(0.0, budget_seconds - spent)
+            plan = make_plan(self.task, coders, n_bytes, pools, rates, left)
+            return {"rates": asdict(rates), "size": plan.size, "seconds": {"plan": spent}}
 
         names = [coder.name for coder in coders]
-        measured = self._cached("rates", rates, methods=names, bytes=n_bytes[0])[0]
-        plan = make_plan(self.task, coders, n_bytes, pools, Rates(**measured), budget_seconds)
+        decided, _ = self._cached(
+            "plan", decide, methods=names, bytes=n_bytes, pools=pools, budget=budget_seconds
+        )
+        self.used_seconds += decided["seconds"]["plan"]
+        n_training, n_queries, chosen = decided["size"]
+        size, rates = (n_training, n_queries, tuple(chosen)), Rates(**decided["rates"])
+        plan = plan_of_size(self.task, coders, n_bytes, pools, rates, size)
         for line in describe_plan(plan, self.task, budget_seconds):
             self.report(line)
         n_queries = len(self.task.queries)
@@ -92,6 +118,7 @@ class Stages:
 
         names = [request.name for request in requests]
         known, is_old = self._cached("reference", ranking, metrics=names)
+        self.used_seconds += known["seconds"]["reference"]
         truth = truth_of(known, task.own, task.relevance, requests, len(task.items))
         value = truth.reference[names[0]].mean()
         self.report(f"float ranking: {names[0]} {value:.4f} ({_how(known, is_old)})")
@@ -110,16 +137,15 @@ class Stages:
         makers: list[Coder | Peer] = [*plan.coders, *(PEERS if has_peers else ())]
         jobs = [(maker, n) for maker in makers for n in plan.n_bytes]
         cells: list[Cell] = []
-        used = 0.0
         for number, (maker, n_bytes) in enumerate(jobs, start=1):
-            if budget_seconds is not None and used > _LAST_START * budget_seconds:
+            if budget_seconds is not None and self.used_seconds > _LAST_START * budget_seconds:
                 self.left_out.append(f"no time was left for {maker.name} of {n_bytes} bytes")
                 continue
             content, is_old = self._cell(maker, n_bytes, plan, truth)
             if "left_out" in content:
                 self.left_out.append(f"{maker.name} of {n_bytes} bytes: {content['left_out']}")
                 continue
-            used += sum(content["seconds"].values())
+            self.used_seconds += sum(content["seconds"].values())
             cells.append(Cell(maker.name, n_bytes, content, isinstance(maker, Peer)))
             name = f"{number}/{len(jobs)} {maker.name}, {n_bytes} bytes"
             self.report(f"{name}: {_shares(content, truth)} ({_how(content, is_old)})")
