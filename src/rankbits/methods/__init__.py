@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
     from rankbits.methods.shallow.distilled import Distilled
+    from rankbits.methods.shallow.fasthash import FastHash
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
@@ -50,6 +51,7 @@ __all__ = [
     "RSH",
     "DispersedDSH",
     "Distilled",
+    "FastHash",
     "GreedyHash",
     "HashNet",
     "MIHash",
