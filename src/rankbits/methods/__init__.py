@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
+    from rankbits.methods.shallow.machash import MACHash
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
@@ -54,6 +55,7 @@ __all__ = [
     "FastHash",
     "GreedyHash",
     "HashNet",
+    "MACHash",
     "MIHash",
     "OrthoHash",
     "PosteriorCache",

@@ -45,6 +45,7 @@ METHODS = {
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
     "fasthash": Method("shallow.fasthash", "FastHash"),
+    "machash": Method("shallow.machash", "MACHash"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),
