@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
     from rankbits.methods.shallow.sign import Sign
+    from rankbits.methods.shallow.structhash import StructHash
 
 __all__ = [
     "CSQ",
@@ -61,6 +62,7 @@ __all__ = [
     "PosteriorCache",
     "RaBitQ",
     "Sign",
+    "StructHash",
     "TalrAP",
     "TalrNDCG",
     "export_onnx",

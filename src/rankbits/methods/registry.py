@@ -46,6 +46,7 @@ METHODS = {
     "lwh": Method("shallow.lwh", "LWH"),
     "fasthash": Method("shallow.fasthash", "FastHash"),
     "machash": Method("shallow.machash", "MACHash"),
+    "structhash": Method("shallow.structhash", "StructHash"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),

@@ -2,5 +2,6 @@
 
 What several of them share is written once: `linear` (hyperplanes), `kernels` and `kernel_hasher`
 (hyperplanes in the space of RBF anchors), `rotation` (ITQ's loop), `principal` (principal
-directions), `eigenproblems`, and `learned` (saving what was learned).
+directions), `eigenproblems`, `pair_sampling`, `pair_losses` and `block_cuts` (bits from pairs of
+rows), `trees` and `tree_hasher` (boosted trees), and `learned` (saving what was learned).
 """
