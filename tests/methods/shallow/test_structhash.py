@@ -27,8 +27,9 @@ def create(**params):
 
 
 def held_out_ap(hasher):
-    relevant = affinity.classes(DATA.query_y[:99], Y)
-    return evaluate(hasher.encode(DATA.query_x[:99]), hasher.encode(X), relevant).mean["AP"]
+    relevant = affinity.classes(DATA.query_y[:99], DATA.database_y)
+    items = hasher.encode(DATA.database_x)
+    return evaluate(hasher.encode(DATA.query_x[:99]), items, relevant).mean["AP"]
 
 
 def small_master(loss="ndcg", *, is_equal=True, slack_cost=5.0):
@@ -108,9 +109,10 @@ def test_pairs_relevant_one_way_only_are_never_in_one_block():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_ranks_held_out_digits_better_than_methods_without_labels(loss):
-    ours = held_out_ap(create(n_bits=12, loss=loss, n_queries=60).fit(X, Y))
+    x, y = DATA.database_x[:600], DATA.database_y[:600]
+    ours = held_out_ap(create(n_bits=8, loss=loss, n_queries=100, n_trees=30).fit(x, y))
     for name in ("lsh", "itq"):
-        assert ours > held_out_ap(methods.get(name, n_bits=12, random_state=0).fit(X)) + 0.1
+        assert ours > held_out_ap(methods.get(name, n_bits=8, random_state=0).fit(x)) + 0.1
 
 
 def test_learned_weights_are_stored_and_serve_to_rescore(tmp_path):

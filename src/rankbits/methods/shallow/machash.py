@@ -191,7 +191,8 @@ class MACHash(KernelHasher):
         return best, history
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
-        return super()._logits(rows) + self.offsets_
+        logits: np.ndarray = super()._logits(rows) + self.offsets_
+        return logits
 
     def _torch_module(self) -> Any:
         from torch import nn
