@@ -20,6 +20,7 @@ from rankbits.methods import registry
 
 N_FEATURES, N_CLASSES = 16, 3
 QUICK = {"epochs": 3, "n_threads": 1}  # of methods that train by gradients
+FEW_TREES = {name: {"n_trees": 3} for name in ("fasthash", "structhash")}
 
 
 def needs_torch(name):
@@ -35,7 +36,8 @@ def written():
 def create(name, **params):
     if name not in written():
         pytest.skip(f"{name} needs torch")
-    return methods.get(name, **(QUICK if needs_torch(name) else {}), **params)
+    quick = QUICK if needs_torch(name) else FEW_TREES.get(name, {})
+    return methods.get(name, **quick, **params)
 
 
 def seeded(name, **params):

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.cmh import CMH
     from rankbits.methods.shallow.density import DensityHashing
     from rankbits.methods.shallow.distilled import Distilled
+    from rankbits.methods.shallow.fasthash import FastHash
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.klsh import KLSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
+    from rankbits.methods.shallow.machash import MACHash
     from rankbits.methods.shallow.pca_rr import PCARR
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.sign import Sign
     from rankbits.methods.shallow.sklsh import SKLSH
     from rankbits.methods.shallow.sph import SpH
+    from rankbits.methods.shallow.structhash import StructHash
     from rankbits.methods.shallow.wtah import WTAH
 
 __all__ = [
@@ -67,14 +70,17 @@ __all__ = [
     "DensityHashing",
     "DispersedDSH",
     "Distilled",
+    "FastHash",
     "GreedyHash",
     "HashNet",
+    "MACHash",
     "MIHash",
     "OrthoHash",
     "PosteriorCache",
     "RaBitQ",
     "Sign",
     "SpH",
+    "StructHash",
     "TalrAP",
     "TalrNDCG",
     "export_onnx",

@@ -28,6 +28,18 @@ class Hyperplanes(nn.Module):
         return (x.double() - self.get_buffer("mean")) @ self.get_buffer("planes")
 
 
+class Offsets(nn.Module):
+    """Logits plus an offset for each bit, as in MACHash."""
+
+    def __init__(self, offsets: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("offsets", torch.tensor(offsets, dtype=torch.float64))
+
+    def forward(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits of rows."""
+        return logits + self.get_buffer("offsets")
+
+
 class UnitRows(nn.Module):
     """x planes + offsets, x scaled to length 1, as in Distilled."""
 

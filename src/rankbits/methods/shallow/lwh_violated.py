@@ -7,19 +7,21 @@ one, all relevant items first, by its loss and by how much less it scores:
 
 It is largest for a ranking that keeps the order of scores among relevant and among irrelevant items
 [1]_, so the ranking is known once the irrelevant item j = 1..I has its slot k_j: the relevant items
-above it. With i = 1..R and J_i the irrelevant items above relevant item i, both losses add up over
+above it. With i = 1..R and J_i the irrelevant items above relevant item i, all losses add up over
 the pairs that stand the wrong way:
 
     map   1 - AP      sum_i J_i / (R (i + J_i))             j adds (P(j, R) - P(j, k)) / R
     ndcg  1 - NDCG    sum_i (D(i) - D(i + J_i)) / Z         j adds (D(k + j) - D(R + j)) / Z
+    auc   1 - AUC     sum_i J_i / (R I)                     j adds (R - k) / (R I)
 
     P(j, k) = 1 + 1/2 + ... + 1/(k + j - 1) + j / (k + j),  D(r) = 1 / log2(1 + r),
     Z = D(1) + ... + D(R)
 
 So each j has a best slot of its own, and the value of a slot is known in O(1) from sums of scores.
-Best slots never fall with j, since what a pair adds falls with j. They are found by halving: the
-middle item looks at all slots, the items before it only at slots up to its own, those after it only
-at slots from there on. This takes O(n log n) for a query; all queries are searched at once.
+Best slots never fall with j, since what a pair adds does not rise with j. They are found by
+halving: the middle item looks at all slots, the items before it only at slots up to its own, those
+after it only at slots from there on. This takes O(n log n) for a query; all queries are searched at
+once.
 
 .. [1] Y. Yue, T. Finley, F. Radlinski and T. Joachims, "A support vector method for optimizing
    average precision", SIGIR 2007.
@@ -131,8 +133,10 @@ def _saved_loss(
 ) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], np.ndarray]:
     """What slot k saves item j of the loss, as a function of (j, k), and the unit of each query.
 
-    In units of 1 / (R I): P(j, k) times I for map, -D(k + j) times R I / Z for ndcg.
+    In units of 1 / (R I): P(j, k) times I for map, -D(k + j) times R I / Z for ndcg, k for auc.
     """
+    if loss == "auc":
+        return lambda j, k: k, np.ones(len(lists))
     if loss == "ndcg":
         discount = _discounts(lists.longest)
         ideal = np.cumsum(discount)[lists.n_relevant]
@@ -157,6 +161,8 @@ def _losses(n_above: np.ndarray, lists: RankingLists, loss: str) -> np.ndarray:
     ranks = np.arange(1, len(n_above) + 1) - np.repeat(lists.first_relevant, lists.n_relevant)
     if loss == "map":
         added, total = n_above / (ranks + n_above), lists.n_relevant
+    elif loss == "auc":
+        added, total = n_above.astype(np.float64), lists.n_relevant * lists.n_irrelevant
     else:
         discount = _discounts(lists.longest)
         added = discount[ranks] - discount[ranks + n_above]
