@@ -1,7 +1,6 @@
 """The log of a training: a file of JSON lines, one object for each epoch, as in `history_`."""
 
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rankbits import _files
+from rankbits.methods.shallow.progress import show_progress
 
 
 class TrainingLog:
@@ -57,21 +57,11 @@ class ProgressCallback(Protocol):
 @contextmanager
 def progress_bar(verbose: bool | str, n_epochs: int) -> Iterator[ProgressCallback]:
     """A bar on standard error if verbose, or if "auto" and standard error is a terminal."""
-    if verbose is False or (verbose == "auto" and not sys.stderr.isatty()):
-        yield lambda record: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("epoch"), BarColumn(), MofNCompleteColumn())
-    words = TextColumn("{task.description}")
-    with Bar(*columns, words, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=n_epochs)
+    with show_progress(verbose, "epoch", n_epochs) as advance:
 
         def show(record: dict[str, Any]) -> None:
             score = "" if record["score"] is None else f", score {record['score']:.4f}"
-            bar.update(task, advance=1, description=f"loss {record['loss']:.4f}{score}")
+            advance(f"loss {record['loss']:.4f}{score}")
 
         yield show
 
