@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
+    from rankbits.methods.shallow.ksh import KSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
     from rankbits.methods.shallow.pcah import PCAH
@@ -44,6 +45,7 @@ __all__ = [
     "DSH",
     "DTSH",
     "ITQ",
+    "KSH",
     "LSH",
     "LWH",
     "PCAH",

@@ -44,6 +44,7 @@ METHODS = {
     "distilled": Method("shallow.distilled", "Distilled"),
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
+    "ksh": Method("shallow.ksh", "KSH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),
