@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
+    from rankbits.methods.shallow.sdh import SDH
     from rankbits.methods.shallow.sign import Sign
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "LWH",
     "PCAH",
     "RSH",
+    "SDH",
     "DispersedDSH",
     "Distilled",
     "GreedyHash",

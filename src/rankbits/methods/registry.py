@@ -45,6 +45,7 @@ METHODS = {
     "rsh": Method("shallow.rsh", "RSH"),
     "lwh": Method("shallow.lwh", "LWH"),
     "ksh": Method("shallow.ksh", "KSH"),
+    "sdh": Method("shallow.sdh", "SDH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),
