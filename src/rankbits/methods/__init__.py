@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.rsh import RSH
     from rankbits.methods.shallow.sdh import SDH
     from rankbits.methods.shallow.sign import Sign
+    from rankbits.methods.shallow.ssh import SSH
 
 __all__ = [
     "CSQ",
@@ -52,6 +53,7 @@ __all__ = [
     "PCAH",
     "RSH",
     "SDH",
+    "SSH",
     "DispersedDSH",
     "Distilled",
     "GreedyHash",

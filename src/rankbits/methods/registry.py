@@ -46,6 +46,7 @@ METHODS = {
     "lwh": Method("shallow.lwh", "LWH"),
     "ksh": Method("shallow.ksh", "KSH"),
     "sdh": Method("shallow.sdh", "SDH"),
+    "ssh": Method("shallow.ssh", "SSH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),
