@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.mihash import MIHash
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+    from rankbits.methods.shallow.bre import BRE
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.ksh import KSH
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.ssh import SSH
 
 __all__ = [
+    "BRE",
     "CSQ",
     "DPN",
     "DPSH",

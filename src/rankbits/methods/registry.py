@@ -47,6 +47,7 @@ METHODS = {
     "ksh": Method("shallow.ksh", "KSH"),
     "sdh": Method("shallow.sdh", "SDH"),
     "ssh": Method("shallow.ssh", "SSH"),
+    "bre": Method("shallow.bre", "BRE"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),
