@@ -37,7 +37,7 @@ _LEARNED = (  # from classes; the order of docs/methods.md
     "dpn",
     "greedyhash",
 )
-_CLASSICAL = ("ksh", "sdh", "ssh", "bre")
+_CLASSICAL = ("ksh", "sdh", "ssh", "bre", "mlh")
 _DISPERSION = {name: {"posterior": 0, "epochs": 30} for name in ("dsh", "dsh-dispersed")}
 _CURVES = tuple(f"{name}@{k}" for k in (100, 1000, 2000, 5000, 10000, 20000) for name in "PR")
 _LINEAR = {"talr-ap": {"encoder": "linear"}, "talr-ndcg": {"encoder": "linear"}}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rankbits.methods.shallow.ksh import KSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
+    from rankbits.methods.shallow.mlh import MLH
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
@@ -52,6 +53,7 @@ __all__ = [
     "KSH",
     "LSH",
     "LWH",
+    "MLH",
     "PCAH",
     "RSH",
     "SDH",

@@ -48,6 +48,7 @@ METHODS = {
     "sdh": Method("shallow.sdh", "SDH"),
     "ssh": Method("shallow.ssh", "SSH"),
     "bre": Method("shallow.bre", "BRE"),
+    "mlh": Method("shallow.mlh", "MLH"),
     "talr-ap": Method("deep.talr", "TalrAP"),
     "talr-ndcg": Method("deep.talr", "TalrNDCG"),
     "dsh": Method("deep.dsh", "DSH"),

@@ -31,3 +31,8 @@ def descend_bits(
         if np.array_equal(before, bits):
             break
     return bits
+
+
+def signs_of(values: np.ndarray) -> np.ndarray:
+    """1 where a value is positive, else -1."""
+    return np.where(values > 0, 1.0, -1.0)

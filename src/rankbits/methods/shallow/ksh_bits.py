@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from rankbits.methods.shallow.accelerated import minimize_accelerated
+from rankbits.methods.shallow.bitwise import signs_of
 from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
 from rankbits.methods.shallow.similarity import Similarity
 
@@ -121,8 +122,3 @@ def learn_bits(
         residual.remove(bit)
         matrix -= np.outer(rows.T @ bit, rows.T @ bit)
         yield Bit(direction, spectral_fit, smooth_fit, residual.square / unit / n_bits)
-
-
-def signs_of(values: np.ndarray) -> np.ndarray:
-    """1 where a value is positive, else -1."""
-    return np.where(values > 0, 1.0, -1.0)
