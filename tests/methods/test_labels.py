@@ -8,7 +8,7 @@ from rankbits.errors import InputError
 
 RNG = np.random.default_rng(2)
 X, Y = RNG.standard_normal((30, 6)), np.arange(30) % 3
-SUPERVISED = ("rsh", "lwh")
+SUPERVISED = ("rsh", "lwh", "ksh", "sdh", "ssh", "bre", "mlh")
 UNSUPERVISED = ("lsh", "pcah", "itq", "sign")
 
 

@@ -41,6 +41,7 @@ _LEARNED = (  # from classes; the order of docs/methods.md
     "dpn",
     "greedyhash",
 )
+_CLASSICAL = ("ksh", "sdh", "ssh", "bre", "mlh")
 _DISPERSION = {name: {"posterior": 0, "epochs": 30} for name in ("dsh", "dsh-dispersed")}
 _CURVES = tuple(f"{name}@{k}" for k in (100, 1000, 2000, 5000, 10000, 20000) for name in "PR")
 _LINEAR = {"talr-ap": {"encoder": "linear"}, "talr-ndcg": {"encoder": "linear"}}
@@ -106,7 +107,7 @@ _PROTOCOLS = (
         SameClass(),
         (12, 24, 32, 48),
         ("AP",),
-        (*YARDSTICKS, *_UNSUPERVISED, *_LEARNED),
+        (*YARDSTICKS, *_UNSUPERVISED, *_LEARNED, *_CLASSICAL),
         (papers.CIFAR10_S1, papers.CIFAR10_LATER),
         note="drawn from all 60,000 rows; the database is all rows but the queries; all methods "
         "at all lengths take most of an hour",

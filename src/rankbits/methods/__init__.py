@@ -29,28 +29,34 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
     from rankbits.methods.shallow.agh import AGH
+    from rankbits.methods.shallow.bre import BRE
     from rankbits.methods.shallow.cmh import CMH
     from rankbits.methods.shallow.density import DensityHashing
     from rankbits.methods.shallow.distilled import Distilled
     from rankbits.methods.shallow.fasthash import FastHash
     from rankbits.methods.shallow.itq import ITQ
     from rankbits.methods.shallow.klsh import KLSH
+    from rankbits.methods.shallow.ksh import KSH
     from rankbits.methods.shallow.lsh import LSH
     from rankbits.methods.shallow.lwh import LWH
     from rankbits.methods.shallow.machash import MACHash
+    from rankbits.methods.shallow.mlh import MLH
     from rankbits.methods.shallow.pca_rr import PCARR
     from rankbits.methods.shallow.pcah import PCAH
     from rankbits.methods.shallow.rabitq import RaBitQ
     from rankbits.methods.shallow.rsh import RSH
+    from rankbits.methods.shallow.sdh import SDH
     from rankbits.methods.shallow.sh import SH
     from rankbits.methods.shallow.sign import Sign
     from rankbits.methods.shallow.sklsh import SKLSH
     from rankbits.methods.shallow.sph import SpH
+    from rankbits.methods.shallow.ssh import SSH
     from rankbits.methods.shallow.structhash import StructHash
     from rankbits.methods.shallow.wtah import WTAH
 
 __all__ = [
     "AGH",
+    "BRE",
     "CMH",
     "CSQ",
     "DPN",
@@ -59,13 +65,17 @@ __all__ = [
     "DTSH",
     "ITQ",
     "KLSH",
+    "KSH",
     "LSH",
     "LWH",
+    "MLH",
     "PCAH",
     "PCARR",
     "RSH",
+    "SDH",
     "SH",
     "SKLSH",
+    "SSH",
     "WTAH",
     "DensityHashing",
     "DispersedDSH",

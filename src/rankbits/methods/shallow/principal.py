@@ -54,6 +54,19 @@ def require_variation(rows: np.ndarray) -> None:
         raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
 
 
+def require_directions(parts: np.ndarray, n_bits: int, more: str) -> None:
+    """Refuse more bits than the directions r in which rows of coordinates (n, r) vary.
+
+    `more` says what has more directions.
+    """
+    rank = parts.shape[1]
+    if n_bits > rank:
+        raise InputError(
+            f"n_bits must be at most {rank}, the directions in which the rows of X vary, got "
+            f"{n_bits}; take fewer bits, or {more}"
+        )
+
+
 def span_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates (n, r) of the rows and an orthonormal basis (d, r) of the space they span.
 

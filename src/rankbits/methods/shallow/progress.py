@@ -10,11 +10,9 @@ from rankbits.errors import InputError
 
 def check_verbose(verbose: Any) -> bool | str:
     """True, False or "auto"."""
-    if isinstance(verbose, bool):
+    if isinstance(verbose, bool) or (isinstance(verbose, str) and verbose == "auto"):
         return verbose
-    if verbose != "auto":
-        raise InputError(f"verbose must be True, False or 'auto', got {verbose!r}")
-    return "auto"
+    raise InputError(f"verbose must be True, False or 'auto', got {verbose!r}")
 
 
 @contextmanager

@@ -18,13 +18,14 @@ from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.learned import Shapes
-from rankbits.methods.shallow.principal import require_variation, span_rows
+from rankbits.methods.shallow.principal import require_directions, require_variation, span_rows
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 from rankbits.methods.shallow.rsh_alm import maximize_by_alm
 from rankbits.methods.shallow.rsh_lists import mean_margins
 from rankbits.methods.supervision import Supervision, supervise
 
 _SOLVERS, _ROTATIONS = ("eigh", "alm"), ("itq", "random")
+_MORE = "several tables with n_tables, or kernel='rbf', which has as many directions as anchors"
 _ROUND = ("table", "round", "objective", "violation", "steps", "rho")  # what a round records
 
 
@@ -136,7 +137,7 @@ class RSH(KernelHasher):
         coordinates = self._draw_anchors(rows, rng)
         self.mean_ = coordinates.mean(axis=0)
         parts, basis = span_rows(coordinates - self.mean_)
-        _require_directions(parts, n_bits)
+        require_directions(parts, n_bits, _MORE)
         self.history_, tables, codes = [], list[np.ndarray](), list[BinaryCodes]()
         for _ in range(n_tables):
             planes = self._learn_table(parts, supervision, codes, rng)
@@ -211,16 +212,3 @@ def _maximize_by_eigenvectors(
     return planes, [
         {"objective": float(values.sum()), "violation": violation, "steps": 0, "rho": 0.0}
     ]
-
-
-def _require_directions(centered: np.ndarray, n_bits: int) -> None:
-    """Refuse more bits than the directions r in which the rows (n, r) vary, or rows that do not."""
-    if not centered.any():
-        raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
-    rank = centered.shape[1]
-    if n_bits > rank:
-        raise InputError(
-            f"n_bits must be at most {rank}, the directions in which the rows of X vary, got "
-            f"{n_bits}; take fewer bits, several tables with n_tables, or kernel='rbf', which has "
-            "as many directions as anchors"
-        )

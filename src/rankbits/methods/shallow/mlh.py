@@ -1,0 +1,183 @@
+"""MLH: hyperplanes that bring similar rows within a Hamming radius and keep others outside.
+
+The hinge-like loss of a pair is bounded from above as in a structural SVM with latent variables
+(`mlh_bound`), and the bound is lowered on random pairs (`mlh_training`).
+
+The radius matters, and none suits all data. Unless it is given, it is chosen by validation: a few
+radii are tried on nine tenths of the rows, and the one whose codes rank pairs of the other rows
+best is taken for the training on all rows.
+
+What differs from the paper:
+- As many similar as other pairs are drawn for a step. The paper's λ, the slope of the loss of other
+  pairs, is 1 unless given; it is the radius that is validated.
+- Rows are scaled to a mean square of 1, so that the learning rate means the same on any data.
+- The step lengths fall at the end, so that the last W is not a random one of those on the way.
+- A kernel is an option.
+
+M. Norouzi, D. J. Fleet, "Minimal loss hashing for compact binary codes", ICML 2011.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from rankbits import _check
+from rankbits.methods.shallow.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.mlh_training import Settings, Trainer
+from rankbits.methods.shallow.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.principal import require_variation
+from rankbits.methods.shallow.progress import check_verbose, show_progress
+
+
+class MLH(KernelHasher):
+    """Minimal loss hashing: a hinge loss of pairs around a Hamming radius [1]_.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length.
+    radius : int or None, default=None
+        ρ: similar pairs are to lie nearer, others farther. None chooses it by validation.
+    slope : float, default=1.0
+        λ, the loss of a pair that is not similar for each bit that it lies too near.
+    n_steps : int, default=1000
+        Steps of the training.
+    batch_size : int, default=400
+        Pairs of a step, half of them similar.
+    learning_rate : float, default=1.0
+        Length of the first steps.
+    decay : float, default=0.001
+        Weight of |W|² / 2, which keeps the logits from growing.
+    kernel : {"rbf"} or None, default=None
+        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
+    n_anchors : int, default=300
+        Number of anchors, drawn among the training rows; with fewer rows, all of them.
+    gamma : float or None, default=None
+        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
+    verbose : bool or "auto", default=False
+        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed of the anchors, the pairs, the first W and the rows that are held out.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (D,)
+        Mean of the training rows, or of their coordinates in feature space.
+    planes_ : ndarray of shape (D, n_bits)
+        W, for rows that are not scaled.
+    anchors_ : RbfAnchors or None
+        The map to D coordinates in feature space; without a kernel D is n_features.
+    radius_ : int
+        ρ, as given or chosen.
+    bounds_ : ndarray of shape (n_steps,)
+        The mean bound of the loss on the pairs of each step.
+
+    References
+    ----------
+    .. [1] M. Norouzi, D. J. Fleet, "Minimal loss hashing for compact binary codes", ICML 2011.
+
+    Examples
+    --------
+    >>> from rankbits.datasets import digits
+    >>> data = digits()
+    >>> hasher = MLH(8, radius=2, n_steps=50, random_state=0).fit(data.query_x, data.query_y)
+    >>> hasher.encode(data.query_x)
+    BinaryCodes(n=297, n_bits=8)
+    """
+
+    _arrays: ClassVar[Shapes] = {
+        "mean": ("d",),
+        "planes": ("d", "b"),
+        "bounds": ("steps",),
+    }
+    _facts: ClassVar[dict[str, type]] = {"radius": int}
+
+    radius_: int
+    bounds_: np.ndarray
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        radius: int | None = None,
+        slope: float = 1.0,
+        n_steps: int = 1000,
+        batch_size: int = 400,
+        learning_rate: float = 1.0,
+        decay: float = 1e-3,
+        kernel: str | None = None,
+        n_anchors: int = 300,
+        gamma: float | None = None,
+        verbose: bool | str = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.radius = radius
+        self.slope = slope
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.kernel = kernel
+        self.n_anchors = n_anchors
+        self.gamma = gamma
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the hyperplanes.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
+            Two rows are similar if they share a class or a tag, or if either has a level above 0
+            for the other. None takes the nearest 5 % of training pairs.
+        """
+        n_bits, settings = self._code_length(), self._check_parameters()
+        rng = check_random_state(self.random_state)
+        rows = self._training_rows(X, y)
+        supervision = supervise_pairs(rows, y)
+        require_variation(rows)
+        coordinates = self._draw_anchors(rows, rng)
+        self.mean_ = coordinates.mean(axis=0)
+        centered = coordinates - self.mean_
+        scale = float(np.linalg.norm(centered) / np.sqrt(len(centered)))
+        generator = np.random.default_rng(rng.randint(1 << 31))
+        trainer = Trainer(centered / scale, supervision, n_bits, settings, generator)
+        self.planes_ = self._train(trainer) / scale
+        return self
+
+    def _train(self, trainer: Trainer) -> np.ndarray:
+        """W for the scaled rows; sets the radius and the bounds."""
+        n_steps, n_trials = trainer.settings.n_steps, len(trainer.radii())
+        n_total = n_steps + (self.radius is None) * n_trials * trainer.trial_settings().n_steps
+        bounds: list[float] = []
+        with show_progress(self.verbose, "step", n_total) as advance:
+
+            def note(bound: float) -> None:
+                bounds.append(bound)
+                advance(f"bound {bound:.3f}")
+
+            trainer.after_step = note
+            self.radius_ = trainer.choose_radius() if self.radius is None else int(self.radius)
+            everything = np.arange(len(trainer.rows))
+            planes = trainer.train(everything, self.radius_, trainer.settings)
+        self.bounds_ = np.array(bounds[-n_steps:])
+        return planes
+
+    def _check_parameters(self) -> Settings:
+        """The parameters of training, checked."""
+        self._check_kernel()
+        check_verbose(self.verbose)
+        if self.radius is not None:
+            _check.whole("radius", self.radius, 1, self._code_length())
+        return Settings(
+            _check.number("slope", self.slope, closed=False),
+            _check.whole("n_steps", self.n_steps, 1),
+            _check.whole("batch_size", self.batch_size, 2),
+            _check.number("learning_rate", self.learning_rate, closed=False),
+            _check.number("decay", self.decay),
+        )
