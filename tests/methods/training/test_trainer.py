@@ -360,7 +360,7 @@ def test_a_loss_that_is_not_finite_at_once_is_not_blamed_on_the_learning_rate(bl
 @pytest.mark.parametrize("config", [config_of(batches="balanced"), config_of(mixup=0.3)])
 def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, config):
     unlabelled = supervise(blobs[0], None)
-    with pytest.raises(InputError, match="needs class labels as y, got y as distances"):
+    with pytest.raises(InputError, match="needs class labels as y, got y as ranks"):
         run_training(task_of(blobs, config, supervision=unlabelled))
 
 
