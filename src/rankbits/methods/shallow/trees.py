@@ -141,7 +141,7 @@ class TreeSettings:
         ).fit(rows, bits)
         forest = _convert(booster, forest)
         _require_same(booster.decision_function(rows[:_SAMPLE]), forest(rows[:_SAMPLE])[:, 0])
-        return forest
+        return _center_thresholds(forest, rows)
 
     def join(self, forests: list[Forest]) -> Forest:
         """Trees of several bits as those of one code."""
@@ -170,6 +170,22 @@ def _lay_out(nodes: np.ndarray, tree: int, forest: Forest) -> None:
         children = np.stack([nodes["left"][here], nodes["right"][here]], axis=1).astype(np.int64)
         here = np.where(is_split[:, None], children, here[:, None]).ravel()
     forest.leaves[0, tree] = nodes["value"][here]
+
+
+def _center_thresholds(forest: Forest, rows: np.ndarray) -> Forest:
+    """The same trees with every threshold halfway between the training values on its two sides.
+
+    scikit-learn's thresholds may be training values themselves; a row that is rounded to float32,
+    as it is in an exported model, would then change sides.
+    """
+    thresholds = forest.thresholds.copy()
+    for feature in np.unique(forest.features):
+        is_here = (forest.features == feature) & (thresholds < NEVER)
+        values = np.unique(rows[:, feature])
+        above = np.searchsorted(values, thresholds[is_here], side="right")
+        above = np.clip(above, 1, len(values) - 1)
+        thresholds[is_here] = values[above - 1] / 2 + values[above] / 2
+    return Forest(forest.features, thresholds, forest.leaves, forest.offsets)
 
 
 def _require_same(expected: np.ndarray, logits: np.ndarray) -> None:
