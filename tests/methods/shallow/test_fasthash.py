@@ -54,8 +54,8 @@ def test_classes_tags_and_levels_that_say_the_same_learn_the_same():
 
 def test_without_y_near_rows_are_similar(rng):
     x = rng.standard_normal((40, 4))
-    near = affinity.distance_quantiles(x, (0.05,))
-    expected = create(n_trees=3, n_bits=2).fit(x, affinity.neighbours(x, x, near, [1])).transform(x)
+    near = affinity.nearest_ranks(x, x, (10,), (1,), "l2", exclude_self=True)
+    expected = create(n_trees=3, n_bits=2).fit(x, near).transform(x)
     assert np.array_equal(create(n_trees=3, n_bits=2).fit(x).transform(x), expected)
 
 

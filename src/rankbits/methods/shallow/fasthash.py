@@ -118,8 +118,8 @@ class FastHash(TreeHasher):
         ----------
         X : array of shape (n, n_features)
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
-            Rows are similar if the level of either for the other is above 0. None takes the nearest
-            5 % of the training pairs as similar.
+            Rows are similar if the level of either for the other is above 0. None takes the ten
+            rows nearest to each as similar.
         """
         n_bits, settings = self._code_length(), self._check_trees()
         _check.choice("loss", self.loss, LOSSES)

@@ -111,7 +111,7 @@ class KSH(KernelHasher):
         X : array of shape (n, n_features)
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             Two rows are similar if they share a class or a tag, or if either has a level above 0
-            for the other. None takes the nearest 5 % of training pairs.
+            for the other. None takes the ten nearest rows.
         """
         n_bits = self._code_length()
         _check.whole("max_steps", self.max_steps, 0)

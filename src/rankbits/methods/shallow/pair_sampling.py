@@ -86,7 +86,7 @@ def draw_pairs(
 
 def _is_similar(supervision: Supervision, rows: np.ndarray, everything: np.ndarray) -> np.ndarray:
     is_similar: np.ndarray = supervision.levels(rows, everything) > 0
-    if supervision.kind == "affinity":  # which need not be symmetric
+    if supervision.kind in ("affinity", "ranks"):  # which need not be symmetric
         is_similar = is_similar | (supervision.levels(everything, rows) > 0).T
     return is_similar
 

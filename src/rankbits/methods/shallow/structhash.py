@@ -149,7 +149,7 @@ class StructHash(TreeHasher):
         X : array of shape (n, n_features)
         y : class labels (n,), multi-hot (n, L), an affinity over (X, X), or None
             Rows with a level above 0 are relevant; no row is in its own list. None takes the
-            nearest 5 % of the training pairs as relevant.
+            ten rows nearest to each as relevant.
         """
         n_bits, settings, trees = self._code_length(), self._check_parameters(), self._check_trees()
         rows = self._training_rows(X, y)
