@@ -105,21 +105,26 @@ def test_weights_are_submodular_within_blocks_at_every_distance(loss, n_bits, rn
     assert (weights[~pairs.is_similar] >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+def random_problem(rng):
+    """Weights of either sign between three blocks of four rows, and at most 0 within them."""
+    blocks = [np.arange(first, first + 4) for first in (0, 4, 8)]
+    weights = np.triu(rng.standard_normal((12, 12)), 1)
+    for block in blocks:
+        weights[np.ix_(block, block)] = -np.abs(weights[np.ix_(block, block)])
+    return weights + weights.T, blocks, rng.standard_normal(12)
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_energy_never_rises_and_no_block_can_be_improved_at_the_end(seed):
     rng = np.random.default_rng(seed)
-    pairs = pairs_of(np.repeat([0, 1, 2, 3], 3), 2, 5, seed)
-    distances = sum(pairs.differ(bit) * 1 for bit in rng.integers(0, 2, (3, 12)))
-    weights = pairs.matrix(bit_weights("ksh", 4, distances, pairs))
-    blocks, linear = group_rows(pairs), rng.standard_normal(12)
-    bits = rng.choice([-1.0, 1.0], 12)
+    dense, blocks, linear = random_problem(rng)
+    weights, bits = csr_array(dense), rng.choice([-1.0, 1.0], 12)
     values = [energy(weights, bits, linear)]
-    for _ in range(6):
+    for _ in range(8):
         bits = minimize_bit(weights, blocks, bits, linear, max_rounds=1)
         values.append(energy(weights, bits, linear))
-    assert (np.diff(values) <= 0).all()
+    assert (np.diff(values) <= 1e-9).all()
     assert values[-1] < values[0]
-    dense = weights.toarray()
     for block in blocks:
         rest = np.setdiff1d(np.arange(12), block)
         given = linear[block] + 2.0 * dense[np.ix_(block, rest)] @ bits[rest]
