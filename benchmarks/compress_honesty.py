@@ -25,13 +25,14 @@ import numpy as np
 from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._choice import divide_queries, recommend
 from rankbits.compress._lists import pools_of
+from rankbits.compress._plan import Plan
 from rankbits.compress._results import Candidates, collect_candidates
 from rankbits.compress._stages import Stages
 from rankbits.compress._store import CellStore
 from rankbits.compress._task import prepare_task
 from rankbits.compress._truth import Truth, check_metrics
 
-BYTES = (8, 16, 32)
+BYTES, TRAINING_ROWS = (8, 16, 32), 20_000
 
 
 def npl(folder: Path) -> dict[str, Any]:
@@ -71,7 +72,9 @@ def measure(
     task = prepare_task(*(data.get(name) for name in names), "cosine", None, seed, None)
     requests = check_metrics(metrics, task.relevance.kind)
     stages = Stages(CellStore(out), task, seed, None, lambda line: print(f"  {line}", flush=True))
-    plan = stages.make_plan(coders(methods), BYTES, pools_of(POOLS, 10, len(task.items)), None)
+    pools = tuple(pools_of(POOLS, 10, len(task.items)))
+    n_training = min(TRAINING_ROWS, len(task.items))
+    plan = Plan(coders(methods), BYTES, pools, n_training, len(task.queries), seconds={})
     truth = stages.find_truth(requests)
     cells = stages.measure(plan, truth, None, has_peers=False)
     return collect_candidates(cells, truth.metrics, len(task.items)), truth
