@@ -25,13 +25,14 @@ import numpy as np
 from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._choice import divide_queries, recommend
 from rankbits.compress._lists import pools_of
+from rankbits.compress._plan import Plan
 from rankbits.compress._results import Candidates, collect_candidates
 from rankbits.compress._stages import Stages
 from rankbits.compress._store import CellStore
 from rankbits.compress._task import prepare_task
 from rankbits.compress._truth import Truth, check_metrics
 
-BYTES = (8, 16, 32)
+BYTES, TRAINING_ROWS = (8, 16, 32), 20_000
 
 
 def npl(folder: Path) -> dict[str, Any]:
@@ -64,25 +65,26 @@ SETS = {"npl": npl, "cranfield": cranfield, "clinc": clinc}
 
 
 def measure(
-    data: dict[str, Any], seed: int, out: Path, methods: list[str] | None, metrics: list[str] | None
+    data: dict[str, Any], seed: int, out: Path, methods: list[str] | None
 ) -> tuple[Candidates, Truth]:
     """Every candidate on every query."""
     names = ("items", "queries", "judged", "query_labels", "item_labels")
     task = prepare_task(*(data.get(name) for name in names), "cosine", None, seed, None)
-    requests = check_metrics(metrics, task.relevance.kind)
+    requests = check_metrics(None, task.relevance.kind)
     stages = Stages(CellStore(out), task, seed, None, lambda line: print(f"  {line}", flush=True))
-    plan = stages.make_plan(coders(methods), BYTES, pools_of(POOLS, 10, len(task.items)), None)
+    pools = tuple(pools_of(POOLS, 10, len(task.items)))
+    n_training = min(TRAINING_ROWS, len(task.items))
+    plan = Plan(coders(methods), BYTES, pools, n_training, len(task.queries), seconds={})
     truth = stages.find_truth(requests)
     cells = stages.measure(plan, truth, None, has_peers=False)
     return collect_candidates(cells, truth.metrics, len(task.items)), truth
 
 
 def judge(
-    candidates: Candidates, truth: Truth, keep: float, seed: int, n_divisions: int
+    candidates: Candidates, truth: Truth, metric: str, keep: float, seed: int, n_divisions: int
 ) -> list[dict[str, Any]]:
     """What each division says about its recommendation."""
-    main = truth.metrics[0]
-    values, reference = candidates.values[main], truth.reference[main]
+    values, reference = candidates.values[metric], truth.reference[metric]
     paths, rng, rows = candidates.paths(), np.random.default_rng((seed, 77)), []
     for division in range(n_divisions):
         queries = rng.permutation(len(reference))
@@ -123,7 +125,7 @@ def main() -> None:
     parser.add_argument("--keep", type=float, default=0.95)
     parser.add_argument("--divisions", type=int, default=10)
     parser.add_argument("--methods", nargs="+")
-    parser.add_argument("--metrics", nargs="+")
+    parser.add_argument("--metric", choices=("nDCG@10", "overlap@10"), default="nDCG@10")
     parser.add_argument("--show", action="store_true", help="print every division")
     options = parser.parse_args()
     table = []
@@ -131,8 +133,8 @@ def main() -> None:
         for name in options.sets:
             print(f"{name}, seed {seed}", flush=True)
             data = SETS[name](options.data)
-            measured = measure(data, seed, options.out, options.methods, options.metrics)
-            rows = judge(*measured, options.keep, seed, options.divisions)
+            measured = measure(data, seed, options.out, options.methods)
+            rows = judge(*measured, options.metric, options.keep, seed, options.divisions)
             if options.show:
                 show(rows)
             held = [row for row in rows if row["holds"]]

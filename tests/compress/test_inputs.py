@@ -122,4 +122,4 @@ def test_bad_input_is_one_sentence_before_any_work(vectors, tmp_path, case):
     with pytest.raises(InputError, match=message) as caught:
         compress(out=tmp_path / "out", **arguments)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbits.compress._statistics import quality_kept, student_quantile, typical_residual
+from rankbits.compress._statistics import large_residual, quality_kept, student_quantile
 
 
 def skewed_values(rng, n):
@@ -18,16 +18,33 @@ def test_the_interval_holds_the_ratio_of_another_sample_in_95_of_100(n):
     rng, n_inside, n_trials = np.random.default_rng(0), 0, 1500
     for _ in range(n_trials):
         reference, values = skewed_values(rng, n)
-        typical = typical_residual(values[None], reference)
-        kept = quality_kept(values[None], reference, typical)
+        kept = quality_kept(values[None], reference, large_residual(values[None], reference))
         reference, values = skewed_values(rng, n)
         n_inside += bool(kept.low[0] <= values.mean() / reference.mean() <= kept.high[0])
     assert 0.935 <= n_inside / n_trials <= 0.99
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.02, 0.05])
+def test_losses_so_rare_that_few_queries_may_show_none_are_held_too(rate):
+    """A weaker candidate, which loses more often, says how large a loss may be."""
+    rng, n_inside, n_trials = np.random.default_rng(1), 0, 600
+
+    def draw():
+        reference = rng.beta(1.2, 1.5, 46)
+        is_lost = rng.random((2, 46)) < [[0.3], [rate]]
+        return reference, reference * (1 - is_lost * rng.beta(2, 2, (2, 46)))
+
+    for _ in range(n_trials):
+        reference, values = draw()
+        kept = quality_kept(values[1:], reference, large_residual(values, reference))
+        reference, values = draw()
+        n_inside += bool(kept.low[0] <= values[1].mean() / reference.mean() <= kept.high[0])
+    assert n_inside / n_trials >= 0.94
+
+
 def test_kept_is_the_ratio_of_the_means_and_the_interval_is_around_it():
     reference, values = np.array([0.5, 1.0, 0.5]), np.array([[0.5, 0.5, 0.5], [0.5, 1.0, 0.5]])
-    kept = quality_kept(values, reference, typical=0.1)
+    kept = quality_kept(values, reference, large=0.1)
     assert kept.kept.tolist() == [0.75, 1.0]
     assert kept.value.tolist() == [0.5, 2 / 3]
     assert (kept.low < kept.kept).all()
@@ -36,7 +53,7 @@ def test_kept_is_the_ratio_of_the_means_and_the_interval_is_around_it():
 
 def test_no_loss_seen_is_no_proof_that_there_is_none():
     reference = np.full(50, 0.8)
-    kept = quality_kept(reference[None], reference, typical=0.3)
+    kept = quality_kept(reference[None], reference, large=0.3)
     by_hand = stats.t.ppf(0.975, 49) * np.sqrt(0.3**2 / 50 * 2 / 50)
     assert kept.low[0] == pytest.approx(1 - by_hand)
 
@@ -51,11 +68,11 @@ def test_a_gain_over_the_float_ranking_does_not_raise_the_lower_end():
     assert kept.low[1] < 1.0
 
 
-def test_a_typical_residual_is_that_of_the_queries_that_differ():
+def test_a_large_residual_is_one_of_the_queries_that_differ():
     reference = np.array([1.0, 1.0, 1.0, 1.0])
     values = np.array([[1.0, 1.0, 1.0, 0.0]])  # kept 0.75: the loser pulls by 0.75
-    assert typical_residual(values, reference) == pytest.approx(0.75)
-    assert typical_residual(reference[None], reference) == 1.0
+    assert large_residual(values, reference) == pytest.approx(0.75)
+    assert large_residual(reference[None], reference) == 1.0
 
 
 def test_the_quantile_is_that_of_another_library():

@@ -21,9 +21,9 @@ import numpy as np
 
 from rankbits.compress._statistics import (
     Kept,
+    large_residual,
     prediction_reach,
     quality_kept,
-    typical_residual,
     with_reach,
 )
 
@@ -127,7 +127,7 @@ def choose(values: np.ndarray, reference: np.ndarray, paths: Sequence[Path], tar
 
     Arguments are as in `recommend`, but for `target`, the lower end of the interval.
     """
-    kept = quality_kept(values, reference, typical_residual(values, reference))
+    kept = quality_kept(values, reference, large_residual(values, reference))
     nearest: list[int] = []
     for ways in paths:
         pools = max(ways, key=lambda places: kept.kept[places].mean())
@@ -163,8 +163,8 @@ def _cross_fit(
     place = int(chosen[queries[0]])
     if len(divisions) > 1:  # the final choice sees every query
         place = choose(values, reference, paths, target)
-    typical = typical_residual(values[:, queries], reference[queries])
-    kept = _judged(pooled[queries], values[place, queries], reference[queries], typical)
+    large = large_residual(values[:, queries], reference[queries])
+    kept = _judged(pooled[queries], values[place, queries], reference[queries], large)
     return Choice(
         place=place,
         kept=kept,
@@ -176,12 +176,12 @@ def _cross_fit(
     )
 
 
-def _judged(pooled: np.ndarray, own: np.ndarray, reference: np.ndarray, typical: float) -> Kept:
+def _judged(pooled: np.ndarray, own: np.ndarray, reference: np.ndarray, large: float) -> Kept:
     """What the choices keep on queries they did not see, as uncertain as the final one is.
 
     Where choices differ, those of larger pools vary less than the candidate that is recommended.
     """
     both = np.stack([pooled, own])
-    reach = prediction_reach(both, reference, typical).max(keepdims=True)
+    reach = prediction_reach(both, reference, large).max(keepdims=True)
     value = pooled.mean(keepdims=True)
     return with_reach(value, value / reference.mean(), reach, reference)

@@ -20,7 +20,7 @@ from rankbits.compress._compressed import Compressed
 from rankbits.compress._lists import NO_POOL
 from rankbits.compress._measuring import measure_kind
 from rankbits.compress._searching import build_search
-from rankbits.compress._statistics import quality_kept, student_quantile, typical_residual
+from rankbits.compress._statistics import large_residual, quality_kept, student_quantile
 from rankbits.compress._task import Task, prepare_task
 from rankbits.compress._truth import (
     FLOAT_METRICS,
@@ -98,7 +98,7 @@ def _check_task(
     new = _values(refit, compressed, task, truth, n_threads)
     say("measured a model that was learned from the new items")
     both, reference = np.stack([old, new]), truth.reference[METRIC]
-    kept = quality_kept(both, reference, typical_residual(both, reference))
+    kept = quality_kept(both, reference, large_residual(both, reference))
     before = compressed.recommendation["metrics"].get(METRIC)
     result = {
         "folder": str(compressed.folder),

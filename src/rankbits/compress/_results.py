@@ -14,7 +14,7 @@ from rankbits.compress._choice import (
     recommend,
 )
 from rankbits.compress._lists import NO_POOL
-from rankbits.compress._statistics import quality_kept, typical_residual
+from rankbits.compress._statistics import large_residual, quality_kept
 from rankbits.compress._truth import Truth
 from rankbits.compress._words import advice_of, sentence_of
 
@@ -127,7 +127,7 @@ def _table(candidates: Candidates, truth: Truth, judged: np.ndarray) -> list[dic
     metrics: list[dict[str, Any]] = [{} for _ in candidates.rows]
     for name in truth.metrics:
         values, reference = candidates.values[name][:, judged], truth.reference[name][judged]
-        kept = quality_kept(values, reference, typical_residual(values, reference))
+        kept = quality_kept(values, reference, large_residual(values, reference))
         for place, row in enumerate(metrics):
             row[name] = kept.row(place)
     return [

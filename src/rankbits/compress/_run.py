@@ -4,7 +4,8 @@ import fcntl
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
 from rankbits.codes import MAX_BITS
 from rankbits.compress import _folder
-from rankbits.compress._candidates import POOLS, coders
+from rankbits.compress._candidates import POOLS, Coder, coders
 from rankbits.compress._compressed import Compressed
 from rankbits.compress._lists import pools_of
 from rankbits.compress._peers import require_faiss
@@ -24,6 +25,7 @@ from rankbits.compress._task import FEWEST_QUERIES, Task, prepare_task
 from rankbits.compress._truth import check_metrics
 from rankbits.compress._words import Report
 from rankbits.errors import InputError
+from rankbits.metrics import NamedMetric
 
 BYTES = (8, 16, 32)
 KEEP = 0.95
@@ -109,17 +111,9 @@ def compress(
     started = time.monotonic()
     say = report or (lambda _line: None)
     target = _folder.require_target(out)
-    lengths = _lengths(n_bytes)
-    _require_share(keep)
-    budget_seconds = None if budget is None else 60 * _check.number("budget", budget, closed=False)
-    most_queries = None
+    options = _check_options(n_bytes, keep, methods, pools, peers, budget, onnx, random_state)
     if n_queries is not None:
-        most_queries = _check.whole("n_queries", n_queries, FEWEST_QUERIES)
-    seed = _check.whole("random_state", random_state, 0)
-    _check.flag("onnx", onnx)
-    tried = coders(methods)
-    if _check.flag("peers", peers):
-        require_faiss()
+        _check.whole("n_queries", n_queries, FEWEST_QUERIES)
     with _work_folder(target) as work:
         task = prepare_task(
             items,
@@ -128,48 +122,90 @@ def compress(
             query_labels,
             item_labels,
             similarity,
-            most_queries,
-            seed,
+            n_queries,
+            options.seed,
             work,
         )
         requests = check_metrics(metrics, task.relevance.kind)
-        depth = max(request.k or 1 for request in requests)
-        sizes = pools_of([_check.whole("pools", pool, 1) for pool in pools], depth, len(task.items))
         for note in task.notes:
             say(f"note: {note}")
-        stages = Stages(CellStore(work), task, seed, n_threads, say, started)
-        plan = stages.make_plan(tried, lengths, sizes, budget_seconds)
-        truth = stages.find_truth(requests)
-        diagnosis = stages.diagnose(plan.n_bytes)
-        cells = stages.measure(plan, truth, budget_seconds, has_peers=peers)
-        task = stages.task
-        candidates = collect_candidates(cells, truth.metrics, len(task.items))
-        result = {
-            "rankbits_compress": _folder.FORMAT,
-            **summarize(candidates, truth, task.query_rows, keep, seed),
-            "similarity": similarity,
-            "vectors": _path_of_vectors(items),
-            "data": _facts(task, items, queries),
-            "diagnosis": diagnosis,
-            "notes": [*task.notes, *stages.left_out],
-            "plan": plan.to_dict(),
-            "settings": {"keep": keep, "seed": seed, "budget": budget, "peers": peers},
-            "environment": environment(n_threads),
-        }
-        _write(result, cells, stages, target, started, with_onnx=onnx)
+        stages = Stages(CellStore(work), task, options.seed, n_threads, say, started)
+        result, cells = _measure(stages, options, requests)
+        result["vectors"] = _path_of_vectors(items)
+        result["data"] = _facts(stages.task, items, queries)
+        _write(result, cells, stages, target, with_onnx=options.with_onnx)
         _folder.remove_work(work)
     say(result["recommendation"]["sentence"])
     return Compressed(target)
 
 
+@dataclass(frozen=True)
+class _Options:
+    """The arguments that do not depend on the data, checked."""
+
+    lengths: tuple[int, ...]
+    keep: float
+    coders: tuple[Coder, ...]
+    pools: tuple[int, ...]
+    has_peers: bool
+    budget_seconds: float | None
+    with_onnx: bool
+    seed: int
+
+
+def _check_options(
+    n_bytes: Any, keep: Any, methods: Any, pools: Any, peers: Any, budget: Any, onnx: Any, seed: Any
+) -> _Options:
+    if not 0 < _check.number("keep", keep) <= 1:
+        raise InputError(f"keep must be a share, above 0 and at most 1, got {keep}")
+    options = _Options(
+        _lengths(n_bytes),
+        float(keep),
+        coders(methods),
+        tuple(_check.whole("pools", pool, 1) for pool in pools),
+        _check.flag("peers", peers),
+        None if budget is None else 60 * _check.number("budget", budget, closed=False),
+        _check.flag("onnx", onnx),
+        _check.whole("random_state", seed, 0),
+    )
+    if options.has_peers:
+        require_faiss()
+    return options
+
+
+def _measure(
+    stages: Stages, options: _Options, requests: tuple[NamedMetric, ...]
+) -> tuple[dict[str, Any], list[Cell]]:
+    """All stages one after the other; the result lacks only what files say."""
+    depth = max(request.k or 1 for request in requests)
+    pools = pools_of(options.pools, depth, len(stages.task.items))
+    plan = stages.make_plan(options.coders, options.lengths, pools, options.budget_seconds)
+    truth = stages.find_truth(requests)
+    diagnosis = stages.diagnose(plan.n_bytes)
+    cells = stages.measure(plan, truth, options.budget_seconds, has_peers=options.has_peers)
+    task = stages.task
+    candidates = collect_candidates(cells, truth.metrics, len(task.items))
+    minutes = None if options.budget_seconds is None else options.budget_seconds / 60
+    result = {
+        "rankbits_compress": _folder.FORMAT,
+        **summarize(candidates, truth, task.query_rows, options.keep, options.seed),
+        "similarity": task.similarity,
+        "diagnosis": diagnosis,
+        "notes": [*task.notes, *stages.left_out],
+        "plan": plan.to_dict(),
+        "settings": {
+            "keep": options.keep,
+            "seed": options.seed,
+            "budget": minutes,
+            "peers": options.has_peers,
+        },
+        "environment": environment(stages.n_threads),
+    }
+    return result, cells
+
+
 def _write(
-    result: dict[str, Any],
-    cells: list[Cell],
-    stages: Stages,
-    target: Path,
-    started: float,
-    *,
-    with_onnx: bool,
+    result: dict[str, Any], cells: list[Cell], stages: Stages, target: Path, *, with_onnx: bool
 ) -> None:
     """Encode all items by the recommended model, and write the folder."""
     from rankbits import methods
@@ -179,7 +215,7 @@ def _write(
     cell = next(cell for cell in cells if (cell.method, cell.n_bytes) == key)
     hasher = methods.load(stages.store.folder / cell.content["model"])
     search = build_search(hasher, task.items, task.similarity, stages.n_threads)
-    result["seconds"] = round(time.monotonic() - started, 1)
+    result["seconds"] = round(time.monotonic() - stages.started, 1)
     result["peak_memory_mb"] = peak_memory_mb()
     needs_vectors = chosen["pool"] is not None and result["vectors"] is None
     vectors = task.items if needs_vectors else None
@@ -202,6 +238,8 @@ def _work_folder(target: Path) -> Iterator[Path]:
         yield work
     finally:
         os.close(lock)
+        with suppress(OSError):  # it stays if anything is finished
+            work.rmdir()
 
 
 def _lengths(n_bytes: Iterable[int] | int) -> tuple[int, ...]:
@@ -210,11 +248,6 @@ def _lengths(n_bytes: Iterable[int] | int) -> tuple[int, ...]:
     if not lengths:
         raise InputError("n_bytes must not be empty")
     return tuple(lengths)
-
-
-def _require_share(keep: float) -> None:
-    if not 0 < _check.number("keep", keep) <= 1:
-        raise InputError(f"keep must be a share, above 0 and at most 1, got {keep}")
 
 
 def _path_of_vectors(items: Any) -> str | None:
