@@ -74,7 +74,7 @@ def counted(y, n_rows=100):
 def test_the_radius_is_that_of_the_best_trial_on_held_out_rows():
     trainer = counted(np.arange(100) % 3)
     assert trainer.choose_radius() == 6
-    assert trainer.trainings == [(radius, 90, 20) for radius in (1, 2, 4, 6)]
+    assert trainer.trainings == [(radius, 90, 20) for radius in (2, 4, 6, 8)]
 
 
 def test_the_radius_is_a_quarter_of_the_bits_where_no_pairs_can_be_held_out():
@@ -85,7 +85,7 @@ def test_the_radius_is_a_quarter_of_the_bits_where_no_pairs_can_be_held_out():
 
 def test_a_fit_chooses_a_radius_or_takes_the_one_given():
     hasher = fitted(radius=None, n_steps=40)
-    assert hasher.radius_ in (1, 2, 4, 6)
+    assert hasher.radius_ in (2, 4, 6, 8)
     assert len(hasher.bounds_) == 40
     assert fitted(n_steps=5, radius=7).radius_ == 7
     assert fitted(n_steps=5, radius=None, n_bits=1).radius_ == 1

@@ -22,7 +22,7 @@ from rankbits.methods.shallow.pair_sampling import Pairs, draw_pairs
 from rankbits.methods.supervision import Supervision
 
 _MOMENTUM = 0.9
-_SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8)  # of the bits, as radii to try
+_SHARES = (1 / 8, 1 / 4, 3 / 8, 1 / 2)  # of the bits, as radii to try
 _SHORTER = 4  # trials have this many times fewer steps
 _PARTNERS = 50  # similar ones, and as many others, that a row draws
 
