@@ -1,5 +1,6 @@
 """Runs: the numbers that the functions below would give, kept and not repeated."""
 
+import collections
 import json
 import pickle
 from dataclasses import replace
@@ -17,6 +18,7 @@ from rankbits.datasets import load_features
 from rankbits.errors import FileFormatError, InputError
 
 S1 = replace(protocol("cifar10-s1"), split=PerClass(queries=4, training=20))
+CODE_USE = ("n_distinct", "share_of_space", "collision_rate", "entropy_bits")
 DISTANCES = replace(
     protocol("distance-ndcg"),
     split=Sizes(50, 400, 100),
@@ -25,17 +27,27 @@ DISTANCES = replace(
 
 
 def test_a_run_is_fit_encode_evaluate_on_the_rows_of_the_split(data_folder):
-    found = run(S1, data_folder, "itq", 8, split_seeds=[5], metrics=["P@10"])["runs"][0]
+    result = run(S1, data_folder, "itq", 8, split_seeds=[5], metrics=["P@10"])
+    found = result["runs"][0]
     data = load_features(data_folder / "cifar10_tiny.npz")
     split = S1.split.draw(data, 5)
     hasher = methods.get("itq", n_bits=8, random_state=0).fit(data.x[split.training])
+    database = hasher.encode(data.x[split.database])
     wanted = rankbits.evaluate(
         hasher.encode(data.x[split.queries]),
-        hasher.encode(data.x[split.database]),
+        database,
         affinity.classes(data.y[split.queries], data.y[split.database]),
-        ["AP", "P@10"],
+        ["AP", "AP.worst", "AP.best", "P@r2", "P@10"],
     )
     assert {name: row["mean"] for name, row in found["metrics"].items()} == wanted.mean
+    items_on_code = collections.Counter(map(tuple, database.bits().tolist()))
+    codes_with_items = collections.Counter(items_on_code.values())
+    assert found["code_use"]["occupancy"] == sorted(map(list, codes_with_items.items()))
+    assert found["code_use"]["n_distinct"] == len(items_on_code)
+    assert found["code_use"]["share_of_space"] == len(items_on_code) / 256
+    shares = np.array(list(items_on_code.values())) / 6260
+    entropy = -(shares * np.log2(shares)).sum()
+    assert result["summary"][0]["code_use"]["entropy_bits"] == pytest.approx(entropy)
     assert found["split"] == {
         "hash": split.hash,
         "queries": 40,
@@ -61,6 +73,7 @@ def test_real_valued_queries_are_ranked_by_their_weights(data_folder, tmp_path):
         query_weights=hasher.project_queries(data.x[split.queries]),
     )
     assert by_weights["metrics"]["AP"]["mean"] == expected.mean["AP"]
+    assert list(by_weights["metrics"]) == ["AP", "AP.worst", "AP.best"]  # weights have no radius
     by_bits = run(*arguments, split_seeds=[5], out=tmp_path)["runs"][0]
     assert by_bits["metrics"]["AP"]["mean"] != expected.mean["AP"]  # not the file of the other
     with pytest.raises(InputError, match="queries must be one of"):
@@ -112,6 +125,7 @@ def test_the_summary_by_hand():
         return {
             "settings": {"method": method, "bits": 8},
             "metrics": {"AP": {"mean": value}},
+            "code_use": dict.fromkeys(CODE_USE, 10 * value),
             "seconds": {"fit": seconds},
         }
 
@@ -120,6 +134,7 @@ def test_the_summary_by_hand():
     assert rows[0]["metrics"]["AP"]["mean"] == pytest.approx(0.4)
     assert rows[0]["metrics"]["AP"]["sd"] == pytest.approx(0.08**0.5)
     assert rows[0]["seconds"]["fit"] == 2.0
+    assert rows[0]["code_use"] == pytest.approx(dict.fromkeys(CODE_USE, 4.0))
     assert rows[1]["metrics"]["AP"] == {"mean": 0.9, "sd": None}
 
 

@@ -106,7 +106,7 @@ _PROTOCOLS = (
         PerClass(queries=100, training=500),
         SameClass(),
         (12, 24, 32, 48),
-        ("AP",),
+        ("AP", "AP.worst", "AP.best", "P@r2"),
         (*YARDSTICKS, *_UNSUPERVISED, *_LEARNED, *_CLASSICAL),
         (papers.CIFAR10_S1, papers.CIFAR10_LATER),
         note="drawn from all 60,000 rows; the database is all rows but the queries; all methods "

@@ -16,7 +16,7 @@ from rankbits._json import as_json
 from rankbits.benchmark._plan import Job, create_method, planned
 from rankbits.benchmark._protocols import Protocol, protocol
 from rankbits.benchmark._relevance import Task
-from rankbits.benchmark._scores import checked_metrics, scores
+from rankbits.benchmark._scores import checked_metrics, describe_code_use, metrics_for, scores
 from rankbits.benchmark._sources import DataSource, load_source
 from rankbits.benchmark._splits import ProtocolSplit
 from rankbits.benchmark._store import FORMAT, Store, settings_hash
@@ -55,15 +55,16 @@ def run(
     params : parameters of the methods; METHOD.NAME is for one method, NAME for all of them
     metrics : more names for `rankbits.evaluate`, beside those of the protocol
     queries : {"bits", "real"}, how queries are given to the evaluation: as codes, which are ranked
-        by Hamming distance, or as real weights, by which codes are ranked, for every method
+        by Hamming distance, or as real weights, by which codes are ranked, for every method; then
+        those metrics of the protocol that read Hamming distances are left out
     out : folder for a file a run; a run whose file is there is not repeated
     n_threads : int or None, of evaluation, of linear algebra, and of a method that has it
     report : called after each run with its result and whether it was read from `out`
     """
     chosen = protocol(protocol_name)
     jobs = planned(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
-    names = checked_metrics((*chosen.metrics, *metrics))
     _check.choice("queries", queries, QUERIES)
+    names = checked_metrics((*metrics_for(queries, chosen.metrics), *metrics))
     if n_threads is not None:
         n_threads = _check.whole("n_threads", n_threads, 1)
     store, source = Store(out), load_source(chosen.data, data)
@@ -150,6 +151,7 @@ def _measured(
         evaluated = clock()
     return {
         "metrics": result,
+        "code_use": describe_code_use(database),
         "seconds": {
             "fit": round(fitted - started, 4),
             "encode": round(encoded - fitted, 4),

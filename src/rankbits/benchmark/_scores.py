@@ -16,19 +16,36 @@ from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.evaluation import evaluate
-from rankbits.histogram import TieHistogram
-from rankbits.metrics import parse_metrics
+from rankbits.histogram import TieHistogram, distinct_codes
+from rankbits.metrics import parse_metric, parse_metrics
 
 _EIGHT_BITS, _RELEASED = "nDCG(8-bit)", "nDCG(released)"
+_OF_RELEASE = (_EIGHT_BITS, _RELEASED)
 _LARGEST = 127  # of an 8-bit integer
 
 
 def checked_metrics(names: tuple[str, ...]) -> tuple[str, ...]:
     """The names, each once; one that is unknown is refused."""
-    usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
+    usual = [name for name in names if name not in _OF_RELEASE]
     if usual:
         parse_metrics(usual)
     return tuple(dict.fromkeys(names))
+
+
+def metrics_for(queries: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those metrics of a protocol that queries of this kind have: weights have no radius.
+
+    >>> metrics_for("real", ("AP", "P@r2", "LGAP@r2"))
+    ('AP',)
+    """
+    if queries == "bits":
+        return names
+    return tuple(name for name in names if name in _OF_RELEASE or not _reads_distances(name))
+
+
+def _reads_distances(name: str) -> bool:
+    metric = parse_metric(name)
+    return metric.radius is not None or metric.needs_codes
 
 
 def scores(
@@ -42,7 +59,7 @@ def scores(
 
     Queries are codes, or real weights of the bits.
     """
-    usual = [name for name in names if name not in (_EIGHT_BITS, _RELEASED)]
+    usual = [name for name in names if name not in _OF_RELEASE]
     codes, weights = (queries, None) if isinstance(queries, BinaryCodes) else (None, queries)
     if codes is None and len(usual) < len(names):
         raise InputError(
@@ -67,6 +84,27 @@ def scores(
         if metrics_by_name[name]["mean"] is None:
             raise InputError(f"{name} has no value: nothing is relevant to any query")
     return {name: metrics_by_name[name] for name in names}
+
+
+def describe_code_use(database: BinaryCodes) -> dict[str, Any]:
+    """How the items share the codes, ready for JSON.
+
+    `occupancy` has a pair for each number of items that share one code: that number, and how many
+    codes hold it. It says everything about the distribution but which code is which.
+
+    >>> describe_code_use(BinaryCodes.from_bits([[0, 1], [0, 1], [1, 1], [1, 0]]))["occupancy"]
+    [[1, 2], [2, 1]]
+    """
+    use = metrics.code_use(database)
+    n_items, n_codes = np.unique(distinct_codes(database)[1], return_counts=True)
+    return {
+        "n_items": use.n_items,
+        "n_distinct": use.n_distinct,
+        "share_of_space": use.share_of_space,
+        "collision_rate": use.collision_rate,
+        "entropy_bits": use.entropy_bits,
+        "occupancy": np.stack([n_items, n_codes], axis=1).tolist(),
+    }
 
 
 def ndcg_of_bytes(hist: TieHistogram) -> np.ndarray:

@@ -15,6 +15,7 @@ from rankbits._files import write_atomically
 from rankbits.errors import InputError
 
 FORMAT = 1
+_PARTS = ("split", "metrics", "code_use", "seconds")  # of a whole result
 
 
 def settings_hash(settings: dict[str, Any]) -> str:
@@ -75,5 +76,5 @@ def _is_result(result: Any, expected_hash: str) -> bool:
         isinstance(result, dict)
         and result.get("rankbits_bench") == FORMAT
         and result.get("settings_hash") == expected_hash
-        and all(isinstance(result.get(key), dict) for key in ("split", "metrics", "seconds"))
+        and all(isinstance(result.get(key), dict) for key in _PARTS)
     )

@@ -7,6 +7,8 @@ import numpy as np
 
 from rankbits.benchmark._published import Published
 
+_CODE_USE = ("n_distinct", "share_of_space", "collision_rate", "entropy_bits")
+
 
 def summarise(
     runs: Sequence[dict[str, Any]], published: Sequence[Published] = ()
@@ -26,6 +28,9 @@ def summarise(
             "bits": bits,
             "runs": len(group),
             "metrics": {name: _spread(group, name) for name in group[0]["metrics"]},
+            "code_use": {
+                name: float(np.mean([run["code_use"][name] for run in group])) for name in _CODE_USE
+            },
             "seconds": {
                 name: float(np.mean([run["seconds"][name] for run in group]))
                 for name in group[0]["seconds"]
