@@ -191,12 +191,14 @@ bool for_rows(const SoftRows& rows, const Relaxed<T>& out, const double* gains, 
 }  // namespace
 
 template <class T>
-bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, Workers& workers) {
-    const double relevant[2] = {0, 1};
+bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, const double* relevance, Workers& workers) {
     const SoftKernels& run = soft_kernels();
-    return for_rows(rows, out, relevant, workers, [&](Row& row, const int64_t* level_counts) {
-        if (level_counts[1] > 0) ap_ties(row, form, run);
-        return double(level_counts[1]);
+    return for_rows(rows, out, relevance, workers, [&](Row& row, const int64_t* level_counts) {
+        double expected = 0;
+        for (size_t v = 0; v < out.n_levels; ++v) expected += relevance[v] * double(level_counts[v]);
+        if (expected <= 0) return 0.0;
+        ap_ties(row, form, run);
+        return std::max(expected, 1.0);
     });
 }
 
@@ -211,8 +213,8 @@ bool relaxed_ndcg(const SoftRows& rows, const Relaxed<T>& out, Form form, const 
     });
 }
 
-template bool relaxed_ap(const SoftRows&, const Relaxed<float>&, Form, Workers&);
-template bool relaxed_ap(const SoftRows&, const Relaxed<double>&, Form, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<float>&, Form, const double*, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<double>&, Form, const double*, Workers&);
 template bool relaxed_ndcg(const SoftRows&, const Relaxed<float>&, Form, const double*, const DiscountSums&, Workers&);
 template bool relaxed_ndcg(const SoftRows&, const Relaxed<double>&, Form, const double*, const DiscountSums&, Workers&);
 

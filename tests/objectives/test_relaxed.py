@@ -379,3 +379,49 @@ def test_the_gradient_of_real_queries_and_of_their_items_is_that_of_the_dense_re
             gradients(objectives, n_bins), gradients(dense, n_bins), strict=True
         ):
             torch.testing.assert_close(ours, plain, rtol=1e-7, atol=1e-9)
+
+
+CHANCES = (0.0, 0.25, 0.5, 1.0)  # of levels 0 to 3
+
+
+@pytest.mark.parametrize("relaxation", objectives.RELAXATIONS)
+@pytest.mark.parametrize("dispatch", _native.dispatch_levels())
+def test_expected_relevance_equals_the_dense_reference(relaxation, dispatch):
+    for n, n_bits, n_bins in ((40, 8, None), (97, 48, 24)):
+        logits, levels = batch(n, n_bits)
+        how = {"relevance": CHANCES}
+        expected = value_and_gradient(dense.relaxed_ap, logits, levels, relaxation, n_bins, **how)
+        with _native.dispatched(dispatch):
+            computed = value_and_gradient(
+                objectives.relaxed_ap, logits, levels, relaxation, n_bins, **how
+            )
+        assert_close(computed, expected, 1e-12)
+
+
+def test_expected_relevance_is_near_the_mean_over_drawn_labels():
+    logits, levels = batch(60, 12)
+    phi, rng = torch.tanh(logits), np.random.default_rng(0)
+    chances = torch.tensor(CHANCES)[levels].numpy()
+    drawn = [
+        objectives.relaxed_ap(phi, torch.from_numpy(rng.random(chances.shape) < chances))
+        for _ in range(400)
+    ]
+    means = torch.stack(drawn).nanmean(0)
+    assert (objectives.relaxed_ap(phi, levels, relevance=CHANCES) - means).abs().max() < 0.03
+
+
+def test_a_query_that_expects_less_than_one_relevant_item_counts_by_what_it_expects():
+    phi = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
+    levels = torch.tensor([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    full, quarter = (objectives.relaxed_ap(phi, levels, relevance=(0, p)) for p in (1.0, 0.25))
+    assert full[0] == pytest.approx(1.0)
+    assert 0.15 < quarter[0] < 0.25
+    assert quarter.isnan().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("relevance", [(), (0.0, 1.5), (-0.1, 1.0), (0.0, np.nan), [[0.0, 1.0]]])
+def test_relevance_that_is_no_chance_is_refused(relevance):
+    with pytest.raises(InputError, match="relevance must be 1 to 256 chances from 0 to 1"):
+        objectives.relaxed_ap(
+            torch.zeros(3, 2), torch.eye(3, dtype=torch.long), relevance=relevance
+        )

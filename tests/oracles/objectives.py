@@ -85,10 +85,25 @@ def _printed_ap(c, p, N, P, start):
     return p * (p - 1) * pole + p / c.clamp(min=GUARD) * level * log
 
 
-def relaxed_ap(phi, levels, relaxation="exact", n_bins=None, delta=1.0, *, gallery=None, own=None):
+def relaxed_ap(
+    phi,
+    levels,
+    relaxation="exact",
+    n_bins=None,
+    delta=1.0,
+    *,
+    gallery=None,
+    own=None,
+    relevance=None,
+):
     counts = soft_ties(phi, levels, n_bins, delta, gallery=gallery, own=own)
-    n_positive = _level_counts(phi, levels, gallery, own)[:, 1:].sum(1)
-    return _divide(ap_of_counts(counts, relaxation), n_positive)
+    n_items = _level_counts(phi, levels, gallery, own)
+    if relevance is not None:  # of every level that occurs
+        chances = torch.as_tensor(relevance, dtype=phi.dtype)
+        counts = torch.stack([counts @ (1 - chances), counts @ chances], dim=2)
+        expected = n_items.to(phi.dtype) @ chances
+        return _divide(ap_of_counts(counts, relaxation), expected.clamp(min=1) * (expected > 0))
+    return _divide(ap_of_counts(counts, relaxation), n_items[:, 1:].sum(1))
 
 
 def ap_of_counts(counts, relaxation):

@@ -18,10 +18,20 @@ from rankbits import objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods.deep.dispersion import KINDS, dispersion_penalty
 from rankbits.methods.deep.soft_histograms import choose_n_bins
-from rankbits.methods.supervision import Supervision
+from rankbits.methods.supervision import N_CHANCES, Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, choice, integer, number, optional, parameter
+from rankbits.methods.training.fields import (
+    auto,
+    choice,
+    flag,
+    integer,
+    number,
+    optional,
+    parameter,
+)
+
+_RELEVANCE = tuple(step / (N_CHANCES - 1) for step in range(N_CHANCES))  # of Batch.chances
 
 
 class TalrLoss(nn.Module):
@@ -35,24 +45,22 @@ class TalrLoss(nn.Module):
         delta: float,
         dispersion: float = 0.0,
         dispersion_kind: str = "collisions",
+        expected: bool = False,
     ) -> None:
         super().__init__()
         self.objective, self.relaxation = objective, relaxation
         self.n_bins, self.delta = n_bins, delta
         self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
+        self.expected = expected  # whether the objective may read chances in place of labels
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         phi = torch.tanh(batch.query_alpha * logits)
         gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
-        values = self.objective(
-            phi,
-            batch.levels,
-            self.relaxation,
-            self.n_bins,
-            self.delta,
-            gallery=gallery,
-            own=batch.own,
-        )
+        lists: dict[str, Any] = {"gallery": gallery, "own": batch.own}
+        levels = batch.levels
+        if self.expected and batch.chances is not None:
+            levels, lists["relevance"] = batch.chances, _RELEVANCE
+        values = self.objective(phi, levels, self.relaxation, self.n_bins, self.delta, **lists)
         loss: Tensor = 1 - objectives.mean_over_queries(values)
         if self.dispersion:
             loss = loss + self.dispersion * self._measure_crowding(phi, gallery, batch)
@@ -101,7 +109,11 @@ class _Talr(GradientHasher):
             self.delta,
             self.dispersion,
             self.dispersion_kind,
+            self._expects_relevance(),
         )
+
+    def _expects_relevance(self) -> bool:
+        return False
 
     def _loss_settings(self) -> dict[str, Any]:
         n_bins = choose_n_bins(self.n_bins, self.n_bits)
@@ -117,6 +129,13 @@ class TalrAP(_Talr):
     The objective is the metric itself, made differentiable: every row of a batch is a query that
     ranks the other rows. y is class labels, multi-hot, an affinity over (X, X), or None.
 
+    Parameters
+    ----------
+    expected : bool, default=True
+        Where the bits read a class posterior: whether lists have the chance that each item is of
+        the query's class, in place of a class that is drawn for it. The objective is then the same
+        in the mean, with less noise.
+
     References
     ----------
     .. [1] K. He, F. Cakir, S. A. Bargal and S. Sclaroff, "Hashing as tie-aware learning to rank",
@@ -131,7 +150,12 @@ class TalrAP(_Talr):
     BinaryCodes(n=3, n_bits=16)
     """
 
+    expected: bool = parameter(True, flag)
+
     _relaxed = staticmethod(objectives.relaxed_ap)
+
+    def _expects_relevance(self) -> bool:
+        return self.expected
 
 
 class TalrNDCG(_Talr):

@@ -151,6 +151,7 @@ class TrainingRun:
         batch = Batch(
             rows=rows.queries,
             levels=self._look_up_levels(rows),
+            chances=self._look_up_chances(rows),
             alpha=alpha,
             classes=self._take(classes, rows.queries),
             tags=self._take(tags, rows.queries),
@@ -201,6 +202,11 @@ class TrainingRun:
         if rows.are_same and len(rows.queries) == len(self.inputs):
             self.all_levels = levels  # such batches have all rows in one order
         return levels
+
+    def _look_up_chances(self, rows: StepRows) -> Tensor | None:
+        items = rows.items if self.memory is None else np.arange(len(self.inputs))
+        chances = self.supervision.chances(rows.queries, items)
+        return None if chances is None else torch.from_numpy(chances).to(self.inputs.device)
 
     @contextmanager
     def evaluation_weights(self) -> Iterator[None]:

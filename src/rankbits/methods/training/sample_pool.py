@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankbits import affinity
-from rankbits.methods.supervision import Supervision
+from rankbits.methods.supervision import N_CHANCES, Supervision
 from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
 
 _MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
@@ -37,20 +37,43 @@ class SamplePool:
 
 
 class DrawnClasses(Supervision):
-    """Classes drawn from their probabilities, anew every epoch, so that no label can be learned."""
+    """Classes drawn from their probabilities, anew every epoch, so that no label can be learned.
 
-    def __init__(self, probabilities: np.ndarray, classes: np.ndarray | None = None) -> None:
+    Where a loss can use it, only the class of a query is drawn: `chances` says how likely each item
+    is of that class. Steps between chances are coarse, so they are rounded up or down at random,
+    anew every epoch, and are right in the mean.
+    """
+
+    def __init__(
+        self,
+        probabilities: np.ndarray,
+        classes: np.ndarray | None = None,
+        steps: np.ndarray | None = None,
+    ) -> None:
         if classes is None:
             classes = probabilities.argmax(axis=1)  # until the first draw
         rows = np.arange(len(classes))
         super().__init__("classes", affinity.classes(classes, classes), rows, classes)
         self.probabilities = probabilities
+        self.steps = steps  # (C, n) uint8, probabilities in steps of 1 / (N_CHANCES - 1)
 
     def redrawn(self, rng: np.random.Generator) -> "DrawnClasses":
         """The same rows with classes of a new draw."""
         limits = self.probabilities.cumsum(axis=1)
         marks = rng.random((len(limits), 1), dtype=np.float32) * limits[:, -1:]
-        return DrawnClasses(self.probabilities, (marks > limits[:, :-1]).sum(axis=1))
+        classes = (marks > limits[:, :-1]).sum(axis=1)
+        shares = self.probabilities * np.float32(N_CHANCES - 1)
+        shares += rng.random(shares.shape, dtype=np.float32)
+        steps = np.minimum(shares.astype(np.uint8), N_CHANCES - 1)
+        return DrawnClasses(self.probabilities, classes, np.ascontiguousarray(steps.T))
+
+    def chances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray | None:
+        """Steps of the chance that an item is of the class drawn for a query."""
+        if self.steps is None:
+            return None
+        assert self.classes is not None  # noqa: S101
+        chances: np.ndarray = self.steps[:, items][self.classes[queries]]
+        return chances
 
 
 def pool_size(n_rows: int) -> int:
