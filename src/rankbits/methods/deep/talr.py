@@ -30,11 +30,12 @@ from rankbits.methods.training.fields import (
     optional,
     parameter,
 )
+from rankbits.methods.training.losses import ChanceLoss
 
 _RELEVANCE = tuple(step / (N_CHANCES - 1) for step in range(N_CHANCES))  # of Batch.chances
 
 
-class TalrLoss(nn.Module):
+class TalrLoss(ChanceLoss):
     """1 - mean of the relaxed objective over the queries of a batch that have a positive."""
 
     def __init__(
@@ -45,20 +46,20 @@ class TalrLoss(nn.Module):
         delta: float,
         dispersion: float = 0.0,
         dispersion_kind: str = "collisions",
-        expected: bool = False,
+        reads_chances: bool = False,
     ) -> None:
         super().__init__()
         self.objective, self.relaxation = objective, relaxation
         self.n_bins, self.delta = n_bins, delta
         self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
-        self.expected = expected  # whether the objective may read chances in place of labels
+        self.reads_chances = reads_chances
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         phi = torch.tanh(batch.query_alpha * logits)
         gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
         lists: dict[str, Any] = {"gallery": gallery, "own": batch.own}
         levels = batch.levels
-        if self.expected and batch.chances is not None:
+        if batch.chances is not None:
             levels, lists["relevance"] = batch.chances, _RELEVANCE
         values = self.objective(phi, levels, self.relaxation, self.n_bins, self.delta, **lists)
         loss: Tensor = 1 - objectives.mean_over_queries(values)

@@ -28,7 +28,7 @@ from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.layers import Standardize
-from rankbits.methods.training.losses import compute_loss
+from rankbits.methods.training.losses import compute_loss, reads_chances
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 from rankbits.methods.training.optimizers import Optimizer, build_optimizer
 
@@ -204,6 +204,8 @@ class TrainingRun:
         return levels
 
     def _look_up_chances(self, rows: StepRows) -> Tensor | None:
+        if not reads_chances(self.loss):
+            return None
         items = rows.items if self.memory is None else np.arange(len(self.inputs))
         chances = self.supervision.chances(rows.queries, items)
         return None if chances is None else torch.from_numpy(chances).to(self.inputs.device)

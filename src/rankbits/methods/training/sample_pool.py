@@ -12,6 +12,7 @@ Notation: C classes, T the factor of the logits that labels are drawn with.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -39,41 +40,44 @@ class SamplePool:
 class DrawnClasses(Supervision):
     """Classes drawn from their probabilities, anew every epoch, so that no label can be learned.
 
-    Where a loss can use it, only the class of a query is drawn: `chances` says how likely each item
-    is of that class. Steps between chances are coarse, so they are rounded up or down at random,
-    anew every epoch, and are right in the mean.
+    A loss that reads chances has only the class of a query drawn: `chances` says how likely each
+    item is of that class. Steps between chances are coarse, so they are rounded up or down at
+    random, anew every epoch, and are right in the mean.
     """
 
     def __init__(
         self,
         probabilities: np.ndarray,
         classes: np.ndarray | None = None,
-        steps: np.ndarray | None = None,
+        rounding: np.random.Generator | None = None,
     ) -> None:
         if classes is None:
             classes = probabilities.argmax(axis=1)  # until the first draw
         rows = np.arange(len(classes))
         super().__init__("classes", affinity.classes(classes, classes), rows, classes)
         self.probabilities = probabilities
-        self.steps = steps  # (C, n) uint8, probabilities in steps of 1 / (N_CHANCES - 1)
+        self._rounding = rounding
 
     def redrawn(self, rng: np.random.Generator) -> "DrawnClasses":
         """The same rows with classes of a new draw."""
         limits = self.probabilities.cumsum(axis=1)
         marks = rng.random((len(limits), 1), dtype=np.float32) * limits[:, -1:]
         classes = (marks > limits[:, :-1]).sum(axis=1)
+        return DrawnClasses(self.probabilities, classes, rng.spawn(1)[0])
+
+    def chances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Steps of the chance that an item is of the class drawn for a query."""
+        assert self.classes is not None  # noqa: S101
+        chances: np.ndarray = self._steps[:, items][self.classes[queries]]
+        return chances
+
+    @cached_property
+    def _steps(self) -> np.ndarray:
+        """Probabilities (C, n) in steps of 1 / (N_CHANCES - 1), as uint8."""
+        rng = np.random.default_rng(0) if self._rounding is None else self._rounding
         shares = self.probabilities * np.float32(N_CHANCES - 1)
         shares += rng.random(shares.shape, dtype=np.float32)
-        steps = np.minimum(shares.astype(np.uint8), N_CHANCES - 1)
-        return DrawnClasses(self.probabilities, classes, np.ascontiguousarray(steps.T))
-
-    def chances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray | None:
-        """Steps of the chance that an item is of the class drawn for a query."""
-        if self.steps is None:
-            return None
-        assert self.classes is not None  # noqa: S101
-        chances: np.ndarray = self.steps[:, items][self.classes[queries]]
-        return chances
+        return np.ascontiguousarray(np.minimum(shares.astype(np.uint8), N_CHANCES - 1).T)
 
 
 def pool_size(n_rows: int) -> int:
