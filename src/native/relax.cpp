@@ -94,10 +94,10 @@ class Row {  // the memory of one query's ties
 public:
     explicit Row(size_t n) {
         const size_t stride = (n + 15) / 8 * 8;
-        memory_ = zeroed<double>(15 * stride);
+        memory_ = zeroed<double>(17 * stride);
         double* at = memory_.get();
         const auto next = [&](size_t rows = 1) { return std::exchange(at, at + rows * stride); };
-        ties = {next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), n, stride};
+        ties = {next(), next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), next(), n, stride};
     }
 
     Ties ties;
@@ -128,8 +128,8 @@ void spread(const Row& row, size_t n_levels, const double* gains, double scale, 
     std::fill_n(grads, ties.n * n_levels, T(0));
     double behind_N = 0, behind_X = 0;
     for (size_t d = row.span.end; d-- > row.span.first;) {
-        const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X;
-        for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * by_x));
+        const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X, by_s = ties.by_s[d];
+        for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * (by_x + gains[v] * by_s)));
         behind_N += ties.by_N[d], behind_X += ties.by_X[d];
     }
 }
