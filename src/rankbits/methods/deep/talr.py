@@ -133,9 +133,9 @@ class TalrAP(_Talr):
     Parameters
     ----------
     expected : bool, default=True
-        Where the bits read a class posterior: whether lists have the chance that each item is of
-        the query's class, in place of a class that is drawn for it. The objective is then the same
-        in the mean, with less noise.
+        Where the bits read a class posterior: whether lists have, in the second half of the epochs,
+        the chance that each item is of the query's class in place of a class that is drawn for it.
+        The objective is the same in the mean, with less noise.
 
     References
     ----------

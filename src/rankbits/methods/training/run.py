@@ -204,7 +204,11 @@ class TrainingRun:
         return levels
 
     def _look_up_chances(self, rows: StepRows) -> Tensor | None:
-        if not reads_chances(self.loss):
+        """Chances for losses that read them, in the second half of the run.
+
+        In the first half the noise of drawn labels keeps codes from settling too early.
+        """
+        if not reads_chances(self.loss) or 2 * self.epoch < self.config.epochs:
             return None
         items = rows.items if self.memory is None else np.arange(len(self.inputs))
         chances = self.supervision.chances(rows.queries, items)
