@@ -26,6 +26,7 @@ from rankbits.methods.training.fields import (
     choice,
     flag,
     integer,
+    is_auto,
     number,
     optional,
     parameter,
@@ -46,26 +47,33 @@ class TalrLoss(ChanceLoss):
         delta: float,
         dispersion: float = 0.0,
         dispersion_kind: str = "collisions",
-        reads_chances: bool = False,
+        expected: bool | str = False,
     ) -> None:
         super().__init__()
         self.objective, self.relaxation = objective, relaxation
         self.n_bins, self.delta = n_bins, delta
         self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
-        self.reads_chances = reads_chances
+        self.expected = expected
+        self.reads_chances = expected is not False
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         phi = torch.tanh(batch.query_alpha * logits)
         gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
         lists: dict[str, Any] = {"gallery": gallery, "own": batch.own}
         levels = batch.levels
-        if batch.chances is not None:
+        if batch.chances is not None and self._prefers_chances(batch.levels, phi.shape[1]):
             levels, lists["relevance"] = batch.chances, _RELEVANCE
         values = self.objective(phi, levels, self.relaxation, self.n_bins, self.delta, **lists)
         loss: Tensor = 1 - objectives.mean_over_queries(values)
         if self.dispersion:
             loss = loss + self.dispersion * self._measure_crowding(phi, gallery, batch)
         return loss
+
+    def _prefers_chances(self, levels: Tensor, n_bits: int) -> bool:
+        """Whether drawn labels are too noisy: a query has fewer relevant items than a code bits."""
+        if is_auto(self.expected):
+            return bool(levels.count_nonzero() < n_bits * len(levels))
+        return bool(self.expected)
 
     def _measure_crowding(self, phi: Tensor, gallery: Tensor | None, batch: Batch) -> Tensor:
         """The penalty on codes that crowd together: those of the items, if queries have others."""
@@ -110,11 +118,8 @@ class _Talr(GradientHasher):
             self.delta,
             self.dispersion,
             self.dispersion_kind,
-            self._expects_relevance(),
+            getattr(self, "expected", False),
         )
-
-    def _expects_relevance(self) -> bool:
-        return False
 
     def _loss_settings(self) -> dict[str, Any]:
         n_bins = choose_n_bins(self.n_bins, self.n_bits)
@@ -132,10 +137,11 @@ class TalrAP(_Talr):
 
     Parameters
     ----------
-    expected : bool, default=True
+    expected : bool, default="auto"
         Where the bits read a class posterior: whether lists have, in the second half of the epochs,
         the chance that each item is of the query's class in place of a class that is drawn for it.
-        The objective is the same in the mean, with less noise.
+        The objective is the same in the mean, with less noise. The default is True for lists with
+        fewer relevant items than codes have bits.
 
     References
     ----------
@@ -151,12 +157,9 @@ class TalrAP(_Talr):
     BinaryCodes(n=3, n_bits=16)
     """
 
-    expected: bool = parameter(True, flag)
+    expected: bool = auto(flag)
 
     _relaxed = staticmethod(objectives.relaxed_ap)
-
-    def _expects_relevance(self) -> bool:
-        return self.expected
 
 
 class TalrNDCG(_Talr):
