@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from class_tables import CellStore, format_mean
+from class_tables import CellStore, format_mean, print_leads
 
 from rankbits import benchmark, evaluate, methods
 from rankbits.benchmark._relevance import Task
@@ -68,6 +68,7 @@ def main() -> None:
             cell = store.compute(f"{split.hash[:12]} {name} {kind} {n_bits} bits, seed {seed}", fit)
             cells.setdefault((name, kind, n_bits), []).append(cell)
     print_table(options, cells)
+    print_leads(cells, options.methods)
 
 
 def print_table(options: argparse.Namespace, cells: dict[tuple, list[dict]]) -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks of many and of new classes share: scores, a store of cells, a table.
+"""What the benchmarks of classes share: scores, a store of cells, tables.
 
 A cell is one fit and its scores. Each finished cell is written to a JSON file at once, so that a
 benchmark that was stopped continues where it was.
@@ -6,7 +6,7 @@ benchmark that was stopped continues where it was.
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +64,41 @@ class CellStore:
             self.path.write_text(json.dumps(self.cells, indent=1))
             print(name, self.cells[name], flush=True)
         return self.cells[name]
+
+
+def print_leads(cells: Mapping[tuple, list[dict]], methods: Sequence[str]) -> None:
+    """How far the first method leads each other one, seed by seed.
+
+    `cells` are the scores of the seeds by (method, kind of maps, bits). A method is taken at the
+    kind of maps and of query with its best mean. A seed draws the rows, which moves all methods
+    together, so that differences on the same rows vary less than scores do.
+    """
+    lengths = sorted({n_bits for _, _, n_bits in cells})
+    first, *others = methods
+    print(f"\n| `{first}` leads by | " + " | ".join(f"{n} bits" for n in lengths) + " |")
+    print("|---|" + "---|" * len(lengths))
+    for other in others:
+        leads = []
+        for n_bits in lengths:
+            ours, theirs = (_find_best_scores(cells, name, n_bits) for name in (first, other))
+            leads.append(_format_differences(np.subtract(ours, theirs)))
+        print(f"| `{other}` | " + " | ".join(leads) + " |")
+
+
+def _find_best_scores(cells: Mapping[tuple, list[dict]], method: str, n_bits: int) -> list[float]:
+    """Scores of the seeds by the kind of maps and of query that is best in the mean."""
+    ways = [
+        [cell[asked_by] for cell in seeds]
+        for (name, _, length), seeds in cells.items()
+        if (name, length) == (method, n_bits)
+        for asked_by in ("bits", "real")
+    ]
+    return max(ways, key=np.mean)
+
+
+def _format_differences(differences: np.ndarray) -> str:
+    each = ", ".join(f"{value:+.4f}" for value in differences)
+    return f"{differences.mean():+.4f} ± {differences.std():.4f} ({each})".replace("0.", ".")
 
 
 def format_mean(values: list[float]) -> str:

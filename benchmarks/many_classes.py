@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from class_tables import CellStore, format_mean, hash_split, score_queries
+from class_tables import CellStore, format_mean, hash_split, print_leads, score_queries
 
 from rankbits import methods
 from rankbits.methods.training.posterior_cache import PosteriorCache
@@ -73,6 +73,7 @@ def main() -> None:
         for cell, scores in compute_seed(options, seed, store):
             values.setdefault(cell, []).append(scores)
     print_table(options, values)
+    print_leads(values, options.methods)
 
 
 def compute_seed(

@@ -1,6 +1,6 @@
 // The ties of a query and their AP in closed form, four ties at a time, compiled once an instruction set: include it from a file compiled for that set.
 //
-// A tie adds p * [(P + 1) Q + (p - 1) R], a = N + 1: Q the mean of ψ' over [a, a + c], R = (1 - a Q)/(c - 1) = (1 - a B)/c with B the
+// A tie adds p (P + 1) Q + (p² - s) R, a = N + 1: Q the mean of ψ' over [a, a + c], R = (1 - a Q)/(c - 1) = (1 - a B)/c with B the
 // mean of ψ' over [a + 1, a + c]. The first form of R has its removable pole at c = 1, the second at c = 0: each is used on its far
 // side of 1/2. docs/math.md derives them.
 #include "soft.hpp"
@@ -24,19 +24,21 @@ inline Doubles running_sums(Doubles x) {
 inline Doubles before(Doubles sums, double carried) { return __builtin_shuffle(sums, Doubles{}, Longs{4, 0, 1, 2}) + carried; }
 
 // Counts and gained counts of four ties from the d-th on.
-inline void sum_levels(const double* counts, size_t n_levels, const double* gains, size_t d, Doubles& c, Doubles& x) {
-    c = x = Doubles{};
+inline void sum_levels(const double* counts, size_t n_levels, const double* gains, size_t d, Doubles& c, Doubles& x, Doubles& s) {
+    c = x = s = Doubles{};
     if (n_levels == 2) {
         const Doubles low = load(counts + 2 * d), high = load(counts + 2 * d + 4);
         const Doubles first = __builtin_shuffle(low, high, Longs{0, 2, 4, 6}), second = __builtin_shuffle(low, high, Longs{1, 3, 5, 7});
         c = first + second;
         x = gains[0] * first + gains[1] * second;
+        s = gains[0] * gains[0] * first + gains[1] * gains[1] * second;
         return;
     }
     for (size_t lane = 0; lane < 4; ++lane)
         for (size_t v = 0; v < n_levels; ++v) {
             c[lane] += counts[(d + lane) * n_levels + v];
             x[lane] += gains[v] * counts[(d + lane) * n_levels + v];
+            s[lane] += gains[v] * gains[v] * counts[(d + lane) * n_levels + v];
         }
 }
 
@@ -44,15 +46,16 @@ inline void sum_levels(const double* counts, size_t n_levels, const double* gain
 void gather(const double* counts, size_t n_levels, const double* gains, Span span, const Ties& ties) {
     double N = 0, X = 0;
     for (size_t d = span.first; d < span.end; d += 4) {
-        Doubles c, x;
-        sum_levels(counts, n_levels, gains, d, c, x);
+        Doubles c, x, s;
+        sum_levels(counts, n_levels, gains, d, c, x, s);
         if (d + 4 > span.end) {
             const Longs is_tie = Longs{0, 1, 2, 3} < int64_t(span.end - d);
-            c = is_tie ? c : Doubles{}, x = is_tie ? x : Doubles{};
+            c = is_tie ? c : Doubles{}, x = is_tie ? x : Doubles{}, s = is_tie ? s : Doubles{};
         }
         const Doubles sums = running_sums(c), gained = running_sums(x), N_before = before(sums, N);
         store(ties.c + d, c);
         store(ties.x + d, x);
+        store(ties.s + d, s);
         store(ties.N + d, N_before);
         store(ties.X + d, before(gained, X));
         store(ties.a + d, N_before + 1.0);
@@ -144,7 +147,7 @@ inline Ends step_up(const Ends& f, Doubles x) {
     return {{f.psi[0] + r, f.psi[1] - r2, f.psi[2] + 2.0 * r3, f.psi[3] - 6.0 * r2 * r2, f.psi[4] + 24.0 * r2 * r3}};
 }
 
-// Fills the ties of the span from ties.c, x, N, X: value and derivatives by c, x, N, X.
+// Fills the ties of the span from ties.c, x, s, N, X: value and derivatives by c, x, s, N, X.
 void exact_ap(const Ties& ties, Span span) {
     polygammas(ties.a + span.first, span.end - span.first + 1, ties.stride, ties.psi + span.first);
     const auto at = [&](size_t d) {
@@ -152,17 +155,18 @@ void exact_ap(const Ties& ties, Span span) {
         return Ends{{load(psi), load(psi + ties.stride), load(psi + 2 * ties.stride), load(psi + 3 * ties.stride), load(psi + 4 * ties.stride)}};
     };
     for (size_t d = span.first; d < span.end; d += 4) {
-        const Doubles c = load(ties.c + d), p = load(ties.x + d), a = load(ties.a + d), P1 = load(ties.X + d) + 1.0;
+        const Doubles c = load(ties.c + d), p = load(ties.x + d), a = load(ties.a + d), P1 = load(ties.X + d) + 1.0, pairs = p * p - load(ties.s + d);
         const Ends f = at(d), g = at(d + 1);
         const Mean Q = mean_slope(a, c, f, g), B = mean_slope(a + 1.0, c - 1.0, step_up(f, a), g);
         const Longs is_low = c < 0.5;
         const Doubles by = 1.0 / (is_low ? c - 1.0 : c);
         const Mean M = {is_low ? Q.value : B.value, is_low ? Q.by_t : B.by_t, is_low ? Q.by_x : B.by_x};
         const Doubles R = (1.0 - a * M.value) * by, R_c = (-a * M.by_t - R) * by, R_a = (-M.value - a * M.by_x) * by;
-        store(ties.value + d, p * (P1 * Q.value + (p - 1.0) * R));
-        store(ties.by_c + d, p * (P1 * Q.by_t + (p - 1.0) * R_c));
-        store(ties.by_x + d, P1 * Q.value + (2.0 * p - 1.0) * R);
-        store(ties.by_N + d, p * (P1 * Q.by_x + (p - 1.0) * R_a));
+        store(ties.value + d, p * P1 * Q.value + pairs * R);
+        store(ties.by_c + d, p * P1 * Q.by_t + pairs * R_c);
+        store(ties.by_x + d, P1 * Q.value + 2.0 * p * R);
+        store(ties.by_s + d, -R);
+        store(ties.by_N + d, p * P1 * Q.by_x + pairs * R_a);
         store(ties.by_X + d, p * Q.value);
     }
 }

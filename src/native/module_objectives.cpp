@@ -84,11 +84,11 @@ public:
         }
     }
 
-    void ap(int form, Out<T, nb::ndim<1>> values) {
-        require(hist_.pairs().n_levels == 2, "n_levels must be 2 for AP, got " + std::to_string(hist_.pairs().n_levels));
+    void ap(int form, In<double, nb::ndim<1>> relevance, Out<T, nb::ndim<1>> values) {
+        require_shape("relevance", relevance, {hist_.pairs().n_levels});
         const Form checked = form_of(form);
         const Relaxed<T> out = relaxed(values);
-        run(n_threads_, [&](Workers& workers) { return relaxed_ap(hist_, out, checked, workers); });
+        run(n_threads_, [&](Workers& workers) { return relaxed_ap(hist_, out, checked, relevance.data(), workers); });
     }
 
     void ndcg(int form, In<double, nb::ndim<1>> gains, In<double, nb::ndim<1>> discount_sums, Out<T, nb::ndim<1>> values) {
@@ -155,7 +155,7 @@ void define_histogram(nb::module_& m, const char* name) {
     nb::class_<Histogram<T>>(m, name)
         .def_prop_ro("has_negative_level", &Histogram<T>::has_negative_level)
         .def("counts", &Histogram<T>::counts, nb::arg("out").noconvert())
-        .def("ap", &Histogram<T>::ap, nb::arg("form"), nb::arg("values").noconvert())
+        .def("ap", &Histogram<T>::ap, nb::arg("form"), nb::arg("relevance"), nb::arg("values").noconvert())
         .def("ndcg", &Histogram<T>::ndcg, nb::arg("form"), nb::arg("gains"), nb::arg("discount_sums"), nb::arg("values").noconvert())
         .def("pull_values", &Histogram<T>::pull_values, nb::arg("grad_values"), nb::arg("grad_queries").noconvert(),
              nb::arg("grad_items").noconvert())
@@ -197,7 +197,8 @@ void ap_of_counts(In<double, nb::ndim<3>> counts, In<int64_t, nb::ndim<2>> level
     require_shape("grads", grads, {counts.shape(0), counts.shape(1), 2});
     const Relaxed<double> out{counts.shape(0), counts.shape(1), 2, values.data(), grads.data()};
     const Form checked = form_of(form);
-    run(1, [&](Workers& workers) { return relaxed_ap(rows, out, checked, workers); });
+    const double relevance[2] = {0, 1};
+    run(1, [&](Workers& workers) { return relaxed_ap(rows, out, checked, relevance, workers); });
 }
 
 void polygammas(In<double, nb::ndim<1>> x, Out<double, nb::ndim<2>> out) {

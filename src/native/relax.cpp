@@ -94,10 +94,10 @@ class Row {  // the memory of one query's ties
 public:
     explicit Row(size_t n) {
         const size_t stride = (n + 15) / 8 * 8;
-        memory_ = zeroed<double>(15 * stride);
+        memory_ = zeroed<double>(17 * stride);
         double* at = memory_.get();
         const auto next = [&](size_t rows = 1) { return std::exchange(at, at + rows * stride); };
-        ties = {next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), n, stride};
+        ties = {next(), next(), next(), next(), next(), next(), next(5), next(), next(), next(), next(), next(), next(), n, stride};
     }
 
     Ties ties;
@@ -128,8 +128,8 @@ void spread(const Row& row, size_t n_levels, const double* gains, double scale, 
     std::fill_n(grads, ties.n * n_levels, T(0));
     double behind_N = 0, behind_X = 0;
     for (size_t d = row.span.end; d-- > row.span.first;) {
-        const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X;
-        for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * by_x));
+        const double by_c = ties.by_c[d] + behind_N, by_x = ties.by_x[d] + behind_X, by_s = ties.by_s[d];
+        for (size_t v = 0; v < n_levels; ++v) grads[d * n_levels + v] = T(scale * (by_c + gains[v] * (by_x + gains[v] * by_s)));
         behind_N += ties.by_N[d], behind_X += ties.by_X[d];
     }
 }
@@ -191,12 +191,14 @@ bool for_rows(const SoftRows& rows, const Relaxed<T>& out, const double* gains, 
 }  // namespace
 
 template <class T>
-bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, Workers& workers) {
-    const double relevant[2] = {0, 1};
+bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, const double* relevance, Workers& workers) {
     const SoftKernels& run = soft_kernels();
-    return for_rows(rows, out, relevant, workers, [&](Row& row, const int64_t* level_counts) {
-        if (level_counts[1] > 0) ap_ties(row, form, run);
-        return double(level_counts[1]);
+    return for_rows(rows, out, relevance, workers, [&](Row& row, const int64_t* level_counts) {
+        double expected = 0;
+        for (size_t v = 0; v < out.n_levels; ++v) expected += relevance[v] * double(level_counts[v]);
+        if (expected <= 0) return 0.0;
+        ap_ties(row, form, run);
+        return std::max(expected, 1.0);
     });
 }
 
@@ -211,8 +213,8 @@ bool relaxed_ndcg(const SoftRows& rows, const Relaxed<T>& out, Form form, const 
     });
 }
 
-template bool relaxed_ap(const SoftRows&, const Relaxed<float>&, Form, Workers&);
-template bool relaxed_ap(const SoftRows&, const Relaxed<double>&, Form, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<float>&, Form, const double*, Workers&);
+template bool relaxed_ap(const SoftRows&, const Relaxed<double>&, Form, const double*, Workers&);
 template bool relaxed_ndcg(const SoftRows&, const Relaxed<float>&, Form, const double*, const DiscountSums&, Workers&);
 template bool relaxed_ndcg(const SoftRows&, const Relaxed<double>&, Form, const double*, const DiscountSums&, Workers&);
 

@@ -22,8 +22,10 @@ struct Relaxed {
     T* grads;   // of the value by the counts (n_queries, n_centres, n_levels), zero where it is NaN; or null
 };
 
+// relevance of the levels, from 0 to 1: the chance that an item is relevant. A query that expects less than one relevant item counts
+// by what it expects. False if stopped.
 template <class T>
-bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, Workers& workers);  // two levels; false if stopped
+bool relaxed_ap(const SoftRows& rows, const Relaxed<T>& out, Form form, const double* relevance, Workers& workers);
 
 // sums[r] = the first r discounts together, r < n: up to the longest list.
 struct DiscountSums {

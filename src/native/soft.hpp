@@ -73,11 +73,12 @@ struct Span {
     size_t first, end;
 };
 
-// The ties of one query, nearest first: soft counts c, what counts in them x (the relevant part, or the gain), the sums N, X before
-// each, a = N + 1 (and once more behind the last); then what each tie adds and its derivatives. Arrays are `stride` doubles long,
-// at least eight more than there are ties; psi is five of them.
+// The ties of one query, nearest first: soft counts c, what counts in them x (the relevant part, or the gain) and its squares s (of an
+// item that is relevant with some chance, the chance squared), the sums N, X before each, a = N + 1 (and once more behind the last);
+// then what each tie adds and its derivatives. Arrays are `stride` doubles long, at least eight more than there are ties; psi is five
+// of them.
 struct Ties {
-    double *c, *x, *N, *X, *a, *psi, *value, *by_c, *by_x, *by_N, *by_X;
+    double *c, *x, *s, *N, *X, *a, *psi, *value, *by_c, *by_x, *by_s, *by_N, *by_X;
     size_t n, stride;
 };
 
@@ -100,8 +101,8 @@ struct SoftKernels {
                  float* grad_b);
     // ψ, ψ', ψ'', ψ''' and ψ'''' at n ascending points x >= 1, in rows of `stride` doubles; both may be touched up to n + 3.
     void (*polygammas)(const double* x, size_t n, size_t stride, double* out);
-    // Fills c, x, N, X and a of the span from soft counts, which may be read up to three ties further; x is the sum of a tie's counts
-    // times their gains.
+    // Fills c, x, s, N, X and a of the span from soft counts, which may be read up to three ties further; x is the sum of a tie's
+    // counts times their gains, s that of the counts times the squares of their gains.
     void (*gather)(const double* counts, size_t n_levels, const double* gains, Span span, const Ties& ties);
     void (*exact_ap)(const Ties& ties, Span span);  // in the closed form of docs/math.md
 };

@@ -213,10 +213,12 @@ def test_items_of_a_class_that_no_query_has_are_of_level_0(dispatch):
 
 
 GAINS, SUMS = np.arange(2.0), np.arange(99.0)
+RELEVANCE = np.array([0.0, 1.0])
 METHOD_CASES = [
     ("counts", (reals(3, 8, 2),), r"out must have shape \(3, 9, 2\), got \(3, 8, 2\)"),
-    ("ap", (0, reals(2)), r"values must have shape \(3\)"),
-    ("ap", (4, reals(3)), "form must be from 0 to 3, got 4"),
+    ("ap", (0, RELEVANCE, reals(2)), r"values must have shape \(3\)"),
+    ("ap", (0, np.zeros(3), reals(3)), r"relevance must have shape \(2\)"),
+    ("ap", (4, RELEVANCE, reals(3)), "form must be from 0 to 3, got 4"),
     ("ndcg", (0, np.zeros(1), SUMS, reals(3)), r"gains must have shape \(2\)"),
     ("ndcg", (0, GAINS, np.zeros(1), reals(3)), "discount_sums must have at least 2 values, got 1"),
     ("ndcg", (0, GAINS, SUMS, reals(4)), r"values must have shape \(3\)"),
@@ -233,14 +235,14 @@ def test_arrays_of_another_shape_than_the_histogram_are_a_value_error(
     dispatch, method, arguments, says
 ):
     hist = _native.soft_histogram(**soft_call())
-    hist.ap(0, reals(3))
+    hist.ap(0, RELEVANCE, reals(3))
     with pytest.raises(ValueError, match=says):
         getattr(hist, method)(*arguments)
 
 
 def test_a_histogram_is_pulled_only_after_what_pulling_needs():
     no_cells = _native.soft_histogram(**soft_call(keeps_cells=False))
-    no_cells.ap(0, reals(3))
+    no_cells.ap(0, RELEVANCE, reals(3))
     no_values = _native.soft_histogram(**soft_call())
     three_levels = _native.soft_histogram(**soft_call(n_levels=3))
     for_codes = reals(3, 8), reals(40, 8)
@@ -249,8 +251,8 @@ def test_a_histogram_is_pulled_only_after_what_pulling_needs():
     for hist in (no_cells, no_values):
         with pytest.raises(ValueError, match="grad_values must come after values"):
             hist.pull_values(reals(3), *for_codes)
-    with pytest.raises(ValueError, match="n_levels must be 2 for AP, got 3"):
-        three_levels.ap(0, reals(3))
+    with pytest.raises(ValueError, match="relevance must have shape"):
+        three_levels.ap(0, RELEVANCE, reals(3))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, -1e30])
@@ -261,7 +263,7 @@ def test_soft_counts_of_any_number_stay_inside_their_tables(dispatch, value):
         values = np.zeros(N_QUERIES, dtype)
         for_codes = np.zeros((N_QUERIES, N_BITS), dtype), np.zeros((N_ITEMS, N_BITS), dtype)
         for form in range(4):
-            hist.ap(form, values)
+            hist.ap(form, RELEVANCE, values)
             hist.ndcg(form, GAINS, SUMS, values)
             hist.pull_values(values, *for_codes)
             _native.ap_of_counts(**ap_call(counts=np.full((N_QUERIES, 9, 2), value), form=form))

@@ -1,5 +1,7 @@
 """Relaxed AP and NDCG against the hard metrics, a dense reference, gradcheck and mpmath."""
 
+from itertools import product
+
 import mpmath
 import numpy as np
 import pytest
@@ -379,3 +381,54 @@ def test_the_gradient_of_real_queries_and_of_their_items_is_that_of_the_dense_re
             gradients(objectives, n_bins), gradients(dense, n_bins), strict=True
         ):
             torch.testing.assert_close(ours, plain, rtol=1e-7, atol=1e-9)
+
+
+CHANCES = (0.0, 0.25, 0.5, 1.0)  # of levels 0 to 3
+
+
+@pytest.mark.parametrize("relaxation", objectives.RELAXATIONS)
+@pytest.mark.parametrize("dispatch", _native.dispatch_levels())
+def test_expected_relevance_equals_the_dense_reference(relaxation, dispatch):
+    for n, n_bits, n_bins in ((40, 8, None), (97, 48, 24)):
+        logits, levels = batch(n, n_bits)
+        how = {"relevance": CHANCES}
+        expected = value_and_gradient(dense.relaxed_ap, logits, levels, relaxation, n_bins, **how)
+        with _native.dispatched(dispatch):
+            computed = value_and_gradient(
+                objectives.relaxed_ap, logits, levels, relaxation, n_bins, **how
+            )
+        assert_close(computed, expected, 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_expected_relevance_is_the_mean_over_all_labels_weighted_by_their_chances(seed):
+    logits, levels = batch(8, 3, n_classes=2, seed=seed)
+    phi = torch.where(logits > 0, 1.0, -1.0).double()
+    chances = torch.tensor(CHANCES).double()[levels[0, 1:]]
+    total = 0.0  # of AP times the number of relevant items, which is what the ties add up to
+    for labels in product([0, 1], repeat=7):
+        drawn = torch.zeros(8, 8, dtype=torch.long)
+        drawn[0, 1:] = torch.tensor(labels)
+        if any(labels):
+            ap = objectives.relaxed_ap(phi, drawn)[0].item()
+            chance = torch.where(drawn[0, 1:] > 0, chances, 1 - chances).prod().item()
+            total += chance * ap * sum(labels)
+    value = objectives.relaxed_ap(phi, levels, relevance=CHANCES)[0].item()
+    assert value == pytest.approx(total / max(chances.sum().item(), 1.0), abs=1e-10)
+
+
+def test_a_query_that_expects_less_than_one_relevant_item_counts_by_what_it_expects():
+    phi = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
+    levels = torch.tensor([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    for chance in (1.0, 0.25):
+        values = objectives.relaxed_ap(phi, levels, relevance=(0, chance))
+        assert values[:2].tolist() == pytest.approx([chance, chance])
+        assert values[2].isnan()
+
+
+@pytest.mark.parametrize("relevance", [(), (0.0, 1.5), (-0.1, 1.0), (0.0, np.nan), [[0.0, 1.0]]])
+def test_relevance_that_is_no_chance_is_refused(relevance):
+    with pytest.raises(InputError, match="relevance must be 1 to 256 chances from 0 to 1"):
+        objectives.relaxed_ap(
+            torch.zeros(3, 2), torch.eye(3, dtype=torch.long), relevance=relevance
+        )

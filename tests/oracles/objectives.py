@@ -66,7 +66,7 @@ def _mean_slope(x, t):
     return torch.where(small, mean, (_digamma(x + far) - _digamma(x)) / far)
 
 
-def _exact_ap(c, p, N, P):
+def _exact_ap(c, p, s, N, P):
     low = c < 0.5
     Q = _mean_slope(N + 1, c)
     B = _mean_slope(N + 2, torch.where(low, torch.ones_like(c), c - 1))
@@ -75,7 +75,7 @@ def _exact_ap(c, p, N, P):
         (1 - (N + 1) * Q) / torch.where(low, c - 1, torch.ones_like(c)),
         (1 - (N + 1) * B) / torch.where(low, torch.ones_like(c), c),
     )
-    return p * ((P + 1) * Q + (p - 1) * R)
+    return p * (P + 1) * Q + (p**2 - s) * R
 
 
 def _printed_ap(c, p, N, P, start):
@@ -85,17 +85,34 @@ def _printed_ap(c, p, N, P, start):
     return p * (p - 1) * pole + p / c.clamp(min=GUARD) * level * log
 
 
-def relaxed_ap(phi, levels, relaxation="exact", n_bins=None, delta=1.0, *, gallery=None, own=None):
+def relaxed_ap(
+    phi,
+    levels,
+    relaxation="exact",
+    n_bins=None,
+    delta=1.0,
+    *,
+    gallery=None,
+    own=None,
+    relevance=None,
+):
     counts = soft_ties(phi, levels, n_bins, delta, gallery=gallery, own=own)
-    n_positive = _level_counts(phi, levels, gallery, own)[:, 1:].sum(1)
-    return _divide(ap_of_counts(counts, relaxation), n_positive)
+    n_items = _level_counts(phi, levels, gallery, own)
+    if relevance is not None:  # of every level that occurs
+        chances = torch.as_tensor(relevance, dtype=phi.dtype)
+        squares = counts @ chances**2
+        counts = torch.stack([counts @ (1 - chances), counts @ chances], dim=2)
+        expected = n_items.to(phi.dtype) @ chances
+        total = ap_of_counts(counts, relaxation, squares)
+        return _divide(total, expected.clamp(min=1) * (expected > 0))
+    return _divide(ap_of_counts(counts, relaxation), n_items[:, 1:].sum(1))
 
 
-def ap_of_counts(counts, relaxation):
+def ap_of_counts(counts, relaxation, squares=None):
     """The sum over ties, before it is divided by the number of relevant items."""
     c, p, N, P = _parts(counts)
     if relaxation == "exact":
-        added = _exact_ap(c, p, N, P)
+        added = _exact_ap(c, p, p if squares is None else squares, N, P)
     elif relaxation == "simplified":
         added = p * (2 * P + p + 1) / (2 * N + c + 1)
     else:

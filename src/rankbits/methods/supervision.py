@@ -24,6 +24,7 @@ RELEVANT_RANK = 10  # up to which rows are relevant where relevance has no level
 _BLOCK_CELLS = 1 << 22
 _TABLE_CELLS = 1 << 27
 _SAMPLE = 512
+N_CHANCES = 9  # chances that an item is relevant are multiples of 1/8
 
 
 class Supervision:
@@ -65,6 +66,13 @@ class Supervision:
         positions = self.affinity.block(self.rows[queries], self.rows[items])
         levels: np.ndarray = self.values[positions]
         return levels
+
+    def chances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray | None:
+        """Chance that an item is relevant to a query, in steps of 1 / (N_CHANCES - 1), as uint8.
+
+        None where relevance is certain: `levels` says all there is to say.
+        """
+        return None
 
     def has_contrast(self, rows: np.ndarray) -> bool:
         """Whether some pairs of these positions are more relevant than others."""

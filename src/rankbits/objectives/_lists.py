@@ -14,7 +14,7 @@ from rankbits.errors import InputError
 
 _ROUNDING = 1e-5
 _SMALL = 1 << 17  # pairs below which a second thread costs more than it brings
-_MAX_LEVELS = 256
+MAX_LEVELS = 256
 _NATIVE_LEVELS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -134,9 +134,9 @@ def positions_of(levels: np.ndarray, every: bool) -> tuple[np.ndarray, np.ndarra
     if not every and highest < 16:
         return np.arange(highest + 1), levels
     values = np.union1d(levels, [0])
-    if len(values) > _MAX_LEVELS:
+    if len(values) > MAX_LEVELS:
         raise InputError(
-            f"levels must have at most {_MAX_LEVELS} distinct values, got {len(values)}"
+            f"levels must have at most {MAX_LEVELS} distinct values, got {len(values)}"
         )
     return values, np.searchsorted(values, levels).astype(np.uint8)
 

@@ -20,7 +20,7 @@ count that is divided by, or whose logarithm is taken, is read as at least 0.1, 
 the first tie, and is not offered. docs/math.md derives all of them and says why Q and R are smooth.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +29,7 @@ import torch
 
 from rankbits import _check, _native
 from rankbits.errors import InputError
-from rankbits.objectives._lists import Lists, integer_levels, lists_of, positions_of
+from rankbits.objectives._lists import MAX_LEVELS, Lists, integer_levels, lists_of, positions_of
 from rankbits.objectives._soft import pull
 
 RELAXATIONS = ("exact", "simplified", "cvpr", "arxiv")
@@ -46,11 +46,14 @@ def relaxed_ap(
     *,
     gallery: torch.Tensor | None = None,
     own: torch.Tensor | None = None,
+    relevance: Sequence[float] | None = None,
 ) -> torch.Tensor:
     """Relaxed average precision of each query, differentiable once.
 
     Levels above 0 are relevant. NaN for a query without a relevant item: `mean_over_queries`
-    leaves it out.
+    leaves it out. Where labels are not certain, `relevance` gives the chance that an item of a
+    level is relevant, and the formulas read the expected number of relevant items. A query that
+    expects less than one of them counts by what it expects: its value is not divided by it.
 
     Parameters
     ----------
@@ -71,6 +74,9 @@ def relaxed_ap(
     own : integer tensor of shape (M,) or None, default=None
         The row of each query itself in `gallery`, which is left out of its list; -1 for a query
         that is not in it. It must be None without a gallery.
+    relevance : sequence of floats from 0 to 1, or None, default=None
+        The chance that an item of level 0, 1, ... is relevant; levels above the last count as the
+        last. None stands for (0, 1).
 
     Returns
     -------
@@ -83,10 +89,11 @@ def relaxed_ap(
     tensor([1.0000, 1.0000, 0.6111, 1.0000])
     """
     form = RELAXATIONS.index(_check.choice("relaxation", relaxation, RELAXATIONS))
-    # Of two levels, whatever is above the last counts as the last: relevant.
-    lists = lists_of(phi, integer_levels(levels), 2, n_bins, delta, gallery, own)
+    chances = _read_relevance(relevance)
+    # Whatever is above the last level counts as the last: of two, as relevant.
+    lists = lists_of(phi, integer_levels(levels), len(chances), n_bins, delta, gallery, own)
     ap: torch.Tensor = _Relaxed.apply(  # type: ignore[no-untyped-call]
-        phi, gallery, lists, lambda hist, values: hist.ap(form, values)
+        phi, gallery, lists, lambda hist, values: hist.ap(form, chances, values)
     )
     return ap
 
@@ -165,6 +172,20 @@ def mean_over_queries(values: torch.Tensor) -> torch.Tensor:
     """
     n_defined = (~torch.isnan(values)).sum().clamp(min=1)
     return torch.nansum(values) / n_defined
+
+
+def _read_relevance(relevance: Sequence[float] | None) -> np.ndarray:
+    """The chance of each level as the kernels read it."""
+    if relevance is None:
+        return np.array([0.0, 1.0])
+    chances: np.ndarray = np.asarray(relevance, np.float64)
+    is_chance = (chances >= 0) & (chances <= 1)
+    if chances.ndim != 1 or not 1 <= chances.size <= MAX_LEVELS or not is_chance.all():
+        raise InputError(
+            f"relevance must be 1 to {MAX_LEVELS} chances from 0 to 1, one for each level, "
+            f"got {_check.describe(relevance)}"
+        )
+    return chances
 
 
 @lru_cache(maxsize=8)

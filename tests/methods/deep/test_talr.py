@@ -14,7 +14,7 @@ from rankbits import affinity, methods
 from rankbits.errors import InputError
 from rankbits.methods.deep import talr
 from rankbits.methods.deep.talr import TalrAP, TalrNDCG
-from rankbits.methods.supervision import supervise
+from rankbits.methods.supervision import N_CHANCES, supervise
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.validation import HardScore
 
@@ -70,6 +70,31 @@ def test_the_loss_at_saturated_logits_is_one_minus_the_metric():
         assert float(made(name)._build_loss(None)(logits, gallery)) == pytest.approx(
             float(loss), abs=1e-9
         )
+
+
+def test_ap_reads_chances_in_place_of_levels_and_certain_ones_change_nothing():
+    rng = np.random.default_rng(0)
+    logits = torch.from_numpy(rng.standard_normal((30, 8)))
+    levels = torch.from_numpy(rng.integers(0, 2, (30, 30)))
+    certain = (levels * (N_CHANCES - 1)).to(torch.uint8)
+    loss, rows = made("talr-ap", expected=True)._build_loss(None), np.arange(30)
+    drawn = loss(logits, Batch(rows, levels, alpha=1.0))
+    other = 1 - levels  # what `levels` say does not matter beside chances
+    assert float(loss(logits, Batch(rows, other, alpha=1.0, chances=certain))) == float(drawn)
+    halves = Batch(rows, levels, alpha=1.0, chances=certain // 2)
+    assert float(loss(logits, halves)) != float(drawn)
+
+
+@pytest.mark.parametrize(("n_relevant", "n_bits", "reads"), [(7, 8, True), (8, 8, False)])
+def test_chances_are_preferred_where_relevant_items_are_fewer_than_bits(n_relevant, n_bits, reads):
+    levels = torch.zeros(20, 20, dtype=torch.long)
+    levels[:, :n_relevant] = 1
+    logits = torch.randn(20, n_bits, generator=torch.Generator().manual_seed(0))
+    loss = made("talr-ap", n_bits=n_bits)._build_loss(None)
+    chances = torch.full((20, 20), 1, dtype=torch.uint8)
+    drawn = float(loss(logits, Batch(np.arange(20), levels, alpha=1.0)))
+    other = float(loss(logits, Batch(np.arange(20), levels, alpha=1.0, chances=chances)))
+    assert (other != drawn) == reads
 
 
 def test_validation_is_the_metric_of_the_held_out_rows():

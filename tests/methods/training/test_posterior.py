@@ -12,8 +12,9 @@ from torch import nn
 import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
+from rankbits.methods.supervision import N_CHANCES
 from rankbits.methods.training import posterior as stage
-from rankbits.methods.training import pretraining, sample_pool
+from rankbits.methods.training import pretraining, run, sample_pool
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
 from rankbits.methods.training.posterior_cache import PosteriorCache
@@ -83,6 +84,51 @@ def test_labels_are_drawn_with_their_chances_and_anew_every_time():
     rows = np.arange(50)
     levels = first.levels(rows, rows)
     np.testing.assert_array_equal(levels, first.classes[:50, None] == first.classes[:50])
+
+
+def test_chances_are_those_of_the_class_drawn_for_the_query_and_right_in_the_mean():
+    probabilities = np.tile(np.array([[0.7, 0.0, 0.3], [0.05, 0.95, 0.0]], np.float32), (20000, 1))
+    first = sample_pool.DrawnClasses(probabilities).redrawn(np.random.default_rng(0))
+    queries, items = np.arange(6), np.arange(len(probabilities))
+    chances = first.chances(queries, items) / (N_CHANCES - 1)
+    for row, drawn in zip(chances, first.classes[:6], strict=True):
+        means = [row[0::2].mean(), row[1::2].mean()]
+        assert means == pytest.approx(probabilities[:2, drawn].tolist(), abs=0.005)
+    again = sample_pool.DrawnClasses(probabilities).redrawn(np.random.default_rng(0))
+    np.testing.assert_array_equal(first.chances(queries, items), again.chances(queries, items))
+    other = first.redrawn(np.random.default_rng(1))
+    assert (first._steps != other._steps).any()
+
+
+def test_certain_classes_have_the_chances_0_and_1():
+    certain = sample_pool.DrawnClasses(np.eye(3, dtype=np.float32)[[0, 1, 2, 1]])
+    certain = certain.redrawn(np.random.default_rng(0))
+    rows = np.arange(4)
+    levels = certain.levels(rows, rows)
+    np.testing.assert_array_equal(certain.chances(rows, rows), levels * (N_CHANCES - 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "reads"),
+    [
+        ("talr-ap", {}, [False, False, True, True]),
+        ("talr-ap", {"expected": False}, [False] * 4),
+        ("talr-ndcg", {}, [False] * 4),
+        ("hashnet", {}, [False] * 4),
+    ],
+)
+def test_chances_are_read_in_the_second_half_of_a_run_by_losses_that_can(
+    name, params, reads, monkeypatch
+):
+    batches, compute = [], run.compute_loss
+
+    def note_batch(loss, logits, items, batch):
+        batches.append(batch)
+        return compute(loss, logits, items, batch)
+
+    monkeypatch.setattr(run, "compute_loss", note_batch)
+    methods.get(name, **{**QUICK, "epochs": 4, "batch_size": 10**6, **params}).fit(X, Y)
+    assert [batch.chances is not None for batch in batches[-4:]] == reads
 
 
 def test_the_pool_has_every_row_equally_often_and_chances_that_sum_to_one():

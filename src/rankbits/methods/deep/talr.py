@@ -18,13 +18,25 @@ from rankbits import objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods.deep.dispersion import KINDS, dispersion_penalty
 from rankbits.methods.deep.soft_histograms import choose_n_bins
-from rankbits.methods.supervision import Supervision
+from rankbits.methods.supervision import N_CHANCES, Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, choice, integer, number, optional, parameter
+from rankbits.methods.training.fields import (
+    auto,
+    choice,
+    flag,
+    integer,
+    is_auto,
+    number,
+    optional,
+    parameter,
+)
+from rankbits.methods.training.losses import ChanceLoss
+
+_RELEVANCE = tuple(step / (N_CHANCES - 1) for step in range(N_CHANCES))  # of Batch.chances
 
 
-class TalrLoss(nn.Module):
+class TalrLoss(ChanceLoss):
     """1 - mean of the relaxed objective over the queries of a batch that have a positive."""
 
     def __init__(
@@ -35,28 +47,33 @@ class TalrLoss(nn.Module):
         delta: float,
         dispersion: float = 0.0,
         dispersion_kind: str = "collisions",
+        expected: bool | str = False,
     ) -> None:
         super().__init__()
         self.objective, self.relaxation = objective, relaxation
         self.n_bins, self.delta = n_bins, delta
         self.dispersion, self.dispersion_kind = dispersion, dispersion_kind
+        self.expected = expected
+        self.reads_chances = expected is not False
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         phi = torch.tanh(batch.query_alpha * logits)
         gallery = None if batch.gallery is None else torch.tanh(batch.alpha * batch.gallery)
-        values = self.objective(
-            phi,
-            batch.levels,
-            self.relaxation,
-            self.n_bins,
-            self.delta,
-            gallery=gallery,
-            own=batch.own,
-        )
+        lists: dict[str, Any] = {"gallery": gallery, "own": batch.own}
+        levels = batch.levels
+        if batch.chances is not None and self._prefers_chances(batch.levels, phi.shape[1]):
+            levels, lists["relevance"] = batch.chances, _RELEVANCE
+        values = self.objective(phi, levels, self.relaxation, self.n_bins, self.delta, **lists)
         loss: Tensor = 1 - objectives.mean_over_queries(values)
         if self.dispersion:
             loss = loss + self.dispersion * self._measure_crowding(phi, gallery, batch)
         return loss
+
+    def _prefers_chances(self, levels: Tensor, n_bits: int) -> bool:
+        """Whether drawn labels are too noisy: a query has fewer relevant items than a code bits."""
+        if is_auto(self.expected):
+            return bool(levels.count_nonzero() < n_bits * len(levels))
+        return bool(self.expected)
 
     def _measure_crowding(self, phi: Tensor, gallery: Tensor | None, batch: Batch) -> Tensor:
         """The penalty on codes that crowd together: those of the items, if queries have others."""
@@ -101,6 +118,7 @@ class _Talr(GradientHasher):
             self.delta,
             self.dispersion,
             self.dispersion_kind,
+            getattr(self, "expected", False),
         )
 
     def _loss_settings(self) -> dict[str, Any]:
@@ -117,6 +135,14 @@ class TalrAP(_Talr):
     The objective is the metric itself, made differentiable: every row of a batch is a query that
     ranks the other rows. y is class labels, multi-hot, an affinity over (X, X), or None.
 
+    Parameters
+    ----------
+    expected : bool, default="auto"
+        Where the bits read a class posterior: whether lists have, in the second half of the epochs,
+        the chance that each item is of the query's class in place of a class that is drawn for it.
+        The objective is the same in the mean, with less noise. The default is True for lists with
+        fewer relevant items than codes have bits.
+
     References
     ----------
     .. [1] K. He, F. Cakir, S. A. Bargal and S. Sclaroff, "Hashing as tie-aware learning to rank",
@@ -130,6 +156,8 @@ class TalrAP(_Talr):
     >>> hasher.fit(data.database_x, data.database_y).encode(data.query_x[:3])
     BinaryCodes(n=3, n_bits=16)
     """
+
+    expected: bool = auto(flag)
 
     _relaxed = staticmethod(objectives.relaxed_ap)
 

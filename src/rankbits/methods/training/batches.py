@@ -52,6 +52,7 @@ class Batch:
     item_rows: np.ndarray | None = None  # positions, classes and tags of the items of this step:
     item_classes: Tensor | None = None  # all of the gallery, or of a memory the part that is
     item_tags: Tensor | None = None  # encoded now
+    chances: Tensor | None = None  # (M, M) or (M, K) uint8, if relevance is drawn: see Supervision
 
     @property
     def query_alpha(self) -> float:

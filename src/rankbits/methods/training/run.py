@@ -28,7 +28,7 @@ from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.layers import Standardize
-from rankbits.methods.training.losses import compute_loss
+from rankbits.methods.training.losses import compute_loss, reads_chances
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 from rankbits.methods.training.optimizers import Optimizer, build_optimizer
 
@@ -151,6 +151,7 @@ class TrainingRun:
         batch = Batch(
             rows=rows.queries,
             levels=self._look_up_levels(rows),
+            chances=self._look_up_chances(rows),
             alpha=alpha,
             classes=self._take(classes, rows.queries),
             tags=self._take(tags, rows.queries),
@@ -201,6 +202,17 @@ class TrainingRun:
         if rows.are_same and len(rows.queries) == len(self.inputs):
             self.all_levels = levels  # such batches have all rows in one order
         return levels
+
+    def _look_up_chances(self, rows: StepRows) -> Tensor | None:
+        """Chances for losses that read them, in the second half of the run.
+
+        In the first half the noise of drawn labels keeps codes from settling too early.
+        """
+        if not reads_chances(self.loss) or 2 * self.epoch < self.config.epochs:
+            return None
+        items = rows.items if self.memory is None else np.arange(len(self.inputs))
+        chances = self.supervision.chances(rows.queries, items)
+        return None if chances is None else torch.from_numpy(chances).to(self.inputs.device)
 
     @contextmanager
     def evaluation_weights(self) -> Iterator[None]:

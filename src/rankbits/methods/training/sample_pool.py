@@ -12,6 +12,7 @@ Notation: C classes, T the factor of the logits that labels are drawn with.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankbits import affinity
-from rankbits.methods.supervision import Supervision
+from rankbits.methods.supervision import N_CHANCES, Supervision
 from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
 
 _MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
@@ -37,20 +38,46 @@ class SamplePool:
 
 
 class DrawnClasses(Supervision):
-    """Classes drawn from their probabilities, anew every epoch, so that no label can be learned."""
+    """Classes drawn from their probabilities, anew every epoch, so that no label can be learned.
 
-    def __init__(self, probabilities: np.ndarray, classes: np.ndarray | None = None) -> None:
+    A loss that reads chances has only the class of a query drawn: `chances` says how likely each
+    item is of that class. Steps between chances are coarse, so they are rounded up or down at
+    random, anew every epoch, and are right in the mean.
+    """
+
+    def __init__(
+        self,
+        probabilities: np.ndarray,
+        classes: np.ndarray | None = None,
+        rounding: np.random.Generator | None = None,
+    ) -> None:
         if classes is None:
             classes = probabilities.argmax(axis=1)  # until the first draw
         rows = np.arange(len(classes))
         super().__init__("classes", affinity.classes(classes, classes), rows, classes)
         self.probabilities = probabilities
+        self._rounding = rounding
 
     def redrawn(self, rng: np.random.Generator) -> "DrawnClasses":
         """The same rows with classes of a new draw."""
         limits = self.probabilities.cumsum(axis=1)
         marks = rng.random((len(limits), 1), dtype=np.float32) * limits[:, -1:]
-        return DrawnClasses(self.probabilities, (marks > limits[:, :-1]).sum(axis=1))
+        classes = (marks > limits[:, :-1]).sum(axis=1)
+        return DrawnClasses(self.probabilities, classes, rng.spawn(1)[0])
+
+    def chances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Steps of the chance that an item is of the class drawn for a query."""
+        assert self.classes is not None  # noqa: S101
+        chances: np.ndarray = self._steps[:, items][self.classes[queries]]
+        return chances
+
+    @cached_property
+    def _steps(self) -> np.ndarray:
+        """Probabilities (C, n) in steps of 1 / (N_CHANCES - 1), as uint8."""
+        rng = np.random.default_rng(0) if self._rounding is None else self._rounding
+        shares = self.probabilities * np.float32(N_CHANCES - 1)
+        shares += rng.random(shares.shape, dtype=np.float32)
+        return np.ascontiguousarray(np.minimum(shares.astype(np.uint8), N_CHANCES - 1).T)
 
 
 def pool_size(n_rows: int) -> int:
