@@ -2,7 +2,8 @@
 
 - `encode`: files of rows become files of codes, one task for each range of rows.
 - `count_ties`: the tie histogram of a database in shards, for `rankbits.evaluate_histogram`.
-- `index`: a collection cut into shards, each held by processes of its own, searched as one.
+- `index`: a collection cut into shards, each held by processes of its own, searched as one;
+  `create_index` makes one.
 - `connect`, `cluster_info`: the cluster, or the cores of this machine.
 
 Files must lie where every machine of the cluster can read them under the same path.
@@ -11,15 +12,22 @@ Files must lie where every machine of the cluster can read them under the same p
 from rankbits.distributed._cluster import cluster_info, connect
 from rankbits.distributed._count import count_ties
 from rankbits.distributed._encode import Encoding, encode
+from rankbits.distributed._index import ShardedIndex, index
+from rankbits.distributed._layout import LocalShards, create_index, is_sharded
 from rankbits.distributed._shards import FileShard, Shard, ShardFacts
 
 __all__ = [
     "Encoding",
     "FileShard",
+    "LocalShards",
     "Shard",
     "ShardFacts",
+    "ShardedIndex",
     "cluster_info",
     "connect",
     "count_ties",
+    "create_index",
     "encode",
+    "index",
+    "is_sharded",
 ]
