@@ -14,6 +14,7 @@ from rankbits.distributed._count import count_ties
 from rankbits.distributed._encode import Encoding, encode
 from rankbits.distributed._index import ShardedIndex, index
 from rankbits.distributed._layout import LocalShards, create_index, is_sharded
+from rankbits.distributed._owners import even_bounds
 from rankbits.distributed._shards import FileShard, Shard, ShardFacts
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "count_ties",
     "create_index",
     "encode",
+    "even_bounds",
     "index",
     "is_sharded",
 ]

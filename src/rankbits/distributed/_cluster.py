@@ -75,7 +75,7 @@ def _local(ray: Any, n_workers: int | None) -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="rankbits-ray-")
     if len(folder) > _LONGEST_FOLDER and os.path.isdir("/tmp"):  # noqa: S108 - mkdtemp makes it
         os.rmdir(folder)
-        folder = tempfile.mkdtemp(prefix="rankbits-ray-", dir="/tmp")  # noqa: S108
+        folder = tempfile.mkdtemp(prefix="rankbits-ray-", dir="/tmp")
     try:
         ray.init(
             address="local",
@@ -152,9 +152,7 @@ def node_versions(ray: Any) -> dict[str, str | None]:
         ).remote()
         for node in alive_nodes(ray)
     }
-    _, late = ray.wait(
-        list(requests.values()), num_returns=len(requests), timeout=_VERSION_SECONDS
-    )
+    _, late = ray.wait(list(requests.values()), num_returns=len(requests), timeout=_VERSION_SECONDS)
     if late:
         raise ClusterError(
             f"cluster must answer, {len(late)} of its {len(requests)} machines did not start a "

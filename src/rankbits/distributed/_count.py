@@ -218,7 +218,7 @@ def _count(
 
     run_tasks(ray, count_range, tasks, take, cpus_per_task=n_threads)
     try:
-        left = ray.get([table for level in tables for table in level])
+        left: list[TieHistogram] = ray.get([table for level in tables for table in level])
     except ray.exceptions.RayError as error:
         raise ClusterError(
             f"the counts were lost with the machines that held them: {type(error).__name__}"

@@ -263,9 +263,7 @@ def _is_whole(job: EncodeJob, part: Part, manifest: Manifest) -> bool:
     return (len(codes), codes.model) == (part.n_rows, job.fingerprint)
 
 
-def _join_targets(
-    ray: Any, job: EncodeJob, targets: Sequence[Target], manifest: Manifest
-) -> None:
+def _join_targets(ray: Any, job: EncodeJob, targets: Sequence[Target], manifest: Manifest) -> None:
     """Write the files whose parts are complete."""
 
     def take(task: Task, value: Any) -> None:

@@ -61,7 +61,12 @@ def encode_part(job: EncodeJob, rows: RowFile, part: Part) -> int:
         )
     path = os.path.join(job.work, part.name)
     files.write_codes(path, job.note, len(packed), files.in_blocks(packed))
-    return zlib.crc32(packed)
+    return checksum(packed)
+
+
+def checksum(packed: np.ndarray, before: int = 0) -> int:
+    """CRC-32 of packed codes, after those with the checksum `before`."""
+    return zlib.crc32(np.ascontiguousarray(packed).data, before)
 
 
 def _encoded(encode: Any, rows: RowFile, part: Part, step: int) -> Iterator[np.ndarray]:
@@ -98,7 +103,7 @@ def join_parts(job: EncodeJob, target: Target, checksums: Mapping[str, int]) -> 
     def blocks() -> Iterable[np.ndarray]:
         nonlocal total
         for block in _regrouped(_part_codes(job, part, checksums) for part in target.parts):
-            total = zlib.crc32(block, total)
+            total = checksum(block, total)
             yield block
 
     aside = Path(job.work) / f"joined-{os.path.basename(target.path)}"
@@ -112,7 +117,7 @@ def _part_codes(job: EncodeJob, part: Part, checksums: Mapping[str, int]) -> np.
     """The codes of a part, which must be those that were written."""
     path = os.path.join(job.work, part.name)
     packed = np.asarray(BinaryCodes.load(path).packed)
-    if zlib.crc32(packed) != checksums[part.name]:
+    if checksum(packed) != checksums[part.name]:
         raise InputError(f"{path} is damaged: its checksum does not match; remove it and run again")
     return packed
 

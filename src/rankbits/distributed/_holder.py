@@ -18,6 +18,7 @@ from rankbits.index.results import of_table
 
 _LOCK_SECONDS = 30.0  # for which the lock of a holder that was lost may outlive it
 _WAIT_SECONDS = 0.2
+_WORTH_LISTING = 50  # looking up an id costs as much as sorting so many
 
 
 class ShardHolder:
@@ -101,8 +102,10 @@ def _codes(collection: Collection, ids: np.ndarray) -> BinaryCodes:
 
 
 def _present(collection: Collection, ids: np.ndarray) -> np.ndarray:
-    """Which ids the shard has."""
-    return np.isin(ids, collection.ids) if len(ids) > 1 else np.array([i in collection for i in ids])
+    """Which ids the shard has; all of its ids are listed only if many are asked for."""
+    if len(ids) * _WORTH_LISTING < len(collection):
+        return np.array([item in collection for item in ids], bool)
+    return np.isin(ids, collection.ids)
 
 
 def _put(collection: Collection, codes: BinaryCodes, ids: np.ndarray, factors: Any) -> None:

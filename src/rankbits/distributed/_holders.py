@@ -71,7 +71,9 @@ class Holders:
                 actor.options(
                     max_restarts=-1,
                     max_task_retries=0,
-                    scheduling_strategy=on_node(nodes[(i + r) % len(nodes)]["NodeID"], is_soft=True),
+                    scheduling_strategy=on_node(
+                        nodes[(i + r) % len(nodes)]["NodeID"], is_soft=True
+                    ),
                 ).remote(__version__, folder, is_writable and r == 0, settings)
                 for r in range(replicas)
             ]

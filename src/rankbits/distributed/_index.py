@@ -294,7 +294,7 @@ class ShardedIndex:
         is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
         queries = inputs.queries_of(codes, self._n_bits, None)
         k, filters = inputs.how_many(k), self._filters(allowed)
-        parts = []
+        parts: list[Any] = []
         for size, answers in self._answers("search", queries, (k, ties), filters, options):
             n_places = min(k, sum(columns for columns, _ in answers))
             merged = combined(

@@ -146,9 +146,7 @@ def _require_success(ray: Any, status: Any, task: Task) -> None:
 
 
 @contextmanager
-def _cancelled_in_the_end(
-    ray: Any, running: dict[Any, _Running]
-) -> Iterator[dict[Any, _Running]]:
+def _cancelled_in_the_end(ray: Any, running: dict[Any, _Running]) -> Iterator[dict[Any, _Running]]:
     """Cancel whatever still runs when the block ends, also by an error or Ctrl-C."""
     try:
         yield running

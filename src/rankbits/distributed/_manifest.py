@@ -50,10 +50,10 @@ class Manifest:
             return None
         record = _read(path)
         if record["run"] != run:
-            differing = sorted(k for k in run if record["run"].get(k) != run[k])
+            differing = " and ".join(k for k in run if record["run"].get(k) != run[k])
             raise InputError(
-                f"out must be new, {folder} holds codes of a run with other {' and '.join(differing)}; "
-                "remove it or choose another"
+                f"out must be new, {folder} holds codes of a run with other {differing}; remove it "
+                "or choose another"
             )
         if record["is_complete"]:
             raise InputError(

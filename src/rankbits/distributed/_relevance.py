@@ -55,7 +55,8 @@ class Relevance:
         if self.judged is None:
             return None
         inside = slice(*np.searchsorted(self.judged[:, 1], (start, stop)))
-        return self.judged[inside] - np.array([0, start, 0])
+        local: np.ndarray = self.judged[inside] - np.array([0, start, 0])
+        return local
 
     def without_judgements(self) -> "Relevance":
         """What every machine needs: the query side alone."""
@@ -74,9 +75,7 @@ class Relevance:
         return affinity.classes(self.query_labels, labels)
 
 
-def read_relevance(
-    query_labels: Any, query_tags: Any, graded: bool, judgements: Any
-) -> Relevance:
+def read_relevance(query_labels: Any, query_tags: Any, graded: bool, judgements: Any) -> Relevance:
     """Exactly one of labels, tags and judgements, as an array or a file."""
     given = [value for value in (query_labels, query_tags, judgements) if value is not None]
     if len(given) != 1:

@@ -149,7 +149,9 @@ class _MappedCodes:
 
 def _labels_of(path: str) -> np.ndarray:
     """Labels of a file; those that cannot be mapped are kept for the next range of the file."""
-    return load_labels(path) if path.endswith(".npy") else _last_labels(path, os.stat(path).st_mtime)
+    return (
+        load_labels(path) if path.endswith(".npy") else _last_labels(path, os.stat(path).st_mtime)
+    )
 
 
 @lru_cache(maxsize=1)
@@ -193,6 +195,6 @@ def as_shards(database: Any, labels: Any, n_bits: int | None, form: str) -> list
 
 def _listed(values: Any) -> list[Any]:
     """A list of what was given, also if it was only one."""
-    if isinstance(values, str | os.PathLike) or isinstance(values, Shard):
+    if isinstance(values, (str, os.PathLike, Shard)):
         return [values]
     return list(values)
