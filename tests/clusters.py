@@ -31,7 +31,12 @@ class TestCluster:
 
         self._cluster = Cluster(
             initialize_head=True,
-            head_node_args={**self._resources(), "include_dashboard": False},
+            head_node_args={
+                **self._resources(),
+                "include_dashboard": False,
+                # for which Ray waits for a worker that was killed as it started; else a minute
+                "_system_config": {"worker_register_timeout_seconds": 10},
+            },
         )
         self.address = self._cluster.address
         self.ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")

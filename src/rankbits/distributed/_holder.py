@@ -16,7 +16,6 @@ from rankbits.errors import InputError
 from rankbits.index import Collection, Ragged
 from rankbits.index.results import of_table
 
-_LOCK_SECONDS = 30.0  # for which the lock of a holder that was lost may outlive it
 _WAIT_SECONDS = 0.2
 _WORTH_LISTING = 50  # looking up an id costs as much as sorting so many
 
@@ -34,20 +33,34 @@ class ShardHolder:
         Whether it is the one that changes the shard.
     settings : dict
         Arguments of `Collection.open`.
+    lock_seconds : float
+        How long a writer waits for the lock of the holder before it, if that was lost.
     """
 
     def __init__(
-        self, version: str, folder: str, is_writer: bool, settings: dict[str, Any]
+        self,
+        version: str,
+        folder: str,
+        is_writer: bool,
+        settings: dict[str, Any],
+        lock_seconds: float,
     ) -> None:
         self._version = version
         self._folder = folder
         self._is_writer = is_writer
         self._settings = settings
+        self._lock_seconds = lock_seconds
         self._collection: Collection | None = None
 
     def call(self, name: str, *arguments: Any) -> tuple[Any, Any]:
         """Call one of the functions below: (None, value), or (Failure, None)."""
         return perform(self._version, self._call, name, arguments)
+
+    def close(self) -> None:
+        """Let go of the files, and of the lock of a writer."""
+        if self._collection is not None:
+            self._collection.close()
+        self._collection = None
 
     def _call(self, name: str, arguments: tuple[Any, ...]) -> Any:
         if self._collection is None:
@@ -56,7 +69,7 @@ class ShardHolder:
 
     def _opened(self) -> Collection:
         """The collection; a writer waits for the lock of the one before it to vanish."""
-        deadline = time.monotonic() + _LOCK_SECONDS
+        deadline = time.monotonic() + self._lock_seconds
         while True:
             try:
                 return Collection.open(self._folder, self._is_writer, **self._settings)

@@ -15,6 +15,8 @@ _GIVE_UP_SECONDS = 180.0  # without an answer of any replica, after the first wa
 _PAUSE_SECONDS = 0.2  # before a call is repeated
 _LATE_SECONDS = 20.0  # after which another replica is asked as well
 _IN_FLIGHT = 4  # calls for each holder
+_CLOSE_SECONDS = 5.0
+_LOCK_SECONDS = 30.0  # for which the lock of a holder that was lost may outlive it
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Holders:
                     scheduling_strategy=on_node(
                         nodes[(i + r) % len(nodes)]["NodeID"], is_soft=True
                     ),
-                ).remote(__version__, folder, is_writable and r == 0, settings)
+                ).remote(__version__, folder, is_writable and r == 0, settings, _LOCK_SECONDS)
                 for r in range(replicas)
             ]
             for i, folder in enumerate(folders)
@@ -88,11 +90,19 @@ class Holders:
     @property
     def replicas(self) -> int:
         """Processes for each shard."""
+        self._require_open()
         return len(self._actors[0])
 
+    def _require_open(self) -> None:
+        if not self._actors[0]:
+            raise InputError("the index is closed; open it again")
+
     def stop(self) -> None:
-        """End all processes."""
-        for actors in self._actors if self._ray.is_initialized() else ():
+        """End all processes; when this returns, another writer may open the shards."""
+        actors = [actor for of_shard in self._actors for actor in of_shard]
+        if actors and self._ray.is_initialized():
+            closing = [actor.close.remote() for actor in actors]
+            self._ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
             for actor in actors:
                 self._ray.kill(actor)
         self._actors = [[] for _ in self._folders]
@@ -103,8 +113,7 @@ class Holders:
 
     def ask(self, calls: Sequence[Call], *, is_change: bool = False) -> list[Any]:
         """The answers to calls, in order. Changes go to the writer of a shard."""
-        if not self._actors or not self._actors[0]:
-            raise InputError("the index is closed; open it again")
+        self._require_open()
         for call in calls:
             self._turn += 1
             call.replica = 0 if is_change else self._turn % self.replicas

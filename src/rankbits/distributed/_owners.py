@@ -52,6 +52,8 @@ class Owners:
 
     def rows(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         """The places in `ids` of what each shard owns; shards that own none are left out."""
+        if len(ids) == 0:
+            return {}
         owners = self.of(ids)
         order = np.argsort(owners, kind="stable")
         shards, starts = np.unique(owners[order], return_index=True)

@@ -178,10 +178,10 @@ def as_shards(database: Any, labels: Any, n_bits: int | None, form: str) -> list
         return listed
     if any(are_shards):
         raise InputError("database must be files or shards, got both")
-    paths = [os.fspath(path) for path in listed]
+    paths = [os.path.abspath(path) for path in listed]  # workers have folders of their own
     if labels is None:
         return [FileShard(path, None, n_bits, form) for path in paths]
-    label_paths = [os.fspath(path) for path in _listed(labels)]
+    label_paths = [os.path.abspath(path) for path in _listed(labels)]
     if len(label_paths) != len(paths):
         raise InputError(
             f"database_labels must be a file for each of database, got {len(label_paths)} for "
