@@ -4,6 +4,8 @@ import pytest
 
 from clusters import TestCluster
 
+collect_ignore = ["soak.py"]
+
 
 @pytest.fixture(scope="session")
 def cluster():

@@ -20,13 +20,19 @@ from rankbits.errors import ClusterError, InputError
 _STORE_BYTES = 256 << 20  # of the object store: what travels are tables of counts and lists of ids
 _LONGEST_FOLDER = 40  # characters; Ray puts sockets there, whose names may have 107
 _VERSION_SECONDS = 60.0
+_AUTH_MODE = "RAY_AUTH_MODE"
+_SETTINGS = {  # of Ray, unless the user has others
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns about GPUs
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_NUM_REDIS_GET_RETRIES": "5",  # seconds for which it tries to join what answers already
+}
 
 
 def import_ray() -> Any:
     """Ray, told to be quiet."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns about GPUs
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     ray = _check.extra("ray", "a cluster", "distributed")
     # Ray prints lost workers on standard output, where commands print their results. What is lost
     # for good is an error of the job, and what is not has been made up for.
@@ -76,6 +82,7 @@ def _local(ray: Any, n_workers: int | None) -> Iterator[None]:
     if len(folder) > _LONGEST_FOLDER and os.path.isdir("/tmp"):  # noqa: S108 - mkdtemp makes it
         os.rmdir(folder)
         folder = tempfile.mkdtemp(prefix="rankbits-ray-", dir="/tmp")
+    auth_mode = os.environ.get(_AUTH_MODE)  # which Ray sets, and must not outlive it
     try:
         ray.init(
             address="local",
@@ -88,6 +95,8 @@ def _local(ray: Any, n_workers: int | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+        if auth_mode is None:
+            os.environ.pop(_AUTH_MODE, None)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -100,15 +109,25 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         ray.shutdown()
         raise InputError(
             f"cluster must be one that this process can join, {address} says: "
-            f"{one_line(error)[:300]}"
+            f"{one_line(error)[:300]}{_token_hint()}"
         ) from None
+    _addresses.append(address)
     try:
         _require_same_rankbits(ray)
         yield
     finally:
+        _addresses.remove(address)
         ray.shutdown()
 
 
+def _token_hint() -> str:
+    """What may be missing where this process has no token."""
+    if os.environ.get(_AUTH_MODE) == "token":
+        return ""
+    return f"; if the cluster has a token, set {_AUTH_MODE}=token and give this process the same"
+
+
+_addresses: list[str] = []  # by which this process has joined; Ray may call its cluster otherwise
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
@@ -120,7 +139,7 @@ def _n_cores() -> int:
 
 def _require_same_cluster(ray: Any, cluster: str | None) -> None:
     """Refuse an address other than that of the cluster that this process is connected with."""
-    if cluster in (None, _address.AUTO):
+    if cluster in (None, _address.AUTO, *_addresses):
         return
     current = ray.get_runtime_context().gcs_address
     if cluster != current:

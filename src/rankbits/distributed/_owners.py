@@ -91,7 +91,14 @@ def make_owners(n_shards: Any, by: Any, bounds: Any) -> Owners:
 
 
 def even_bounds(ids: np.ndarray | range, n_shards: int) -> list[int]:
-    """Bounds that give every shard as many of these ids.
+    """Bounds that give every shard as many of these ids, for `create_index`.
+
+    Parameters
+    ----------
+    ids : ndarray of int64, or range
+        Ids of the items, in any order.
+    n_shards : int
+        Number of shards, at most as many as there are ids.
 
     >>> even_bounds(range(10), 2)
     [5]
