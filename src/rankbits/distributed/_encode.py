@@ -5,7 +5,6 @@ its final name is complete.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any
 
 from rankbits import _check
 from rankbits.codes import BinaryCodes
-from rankbits.codes.files import ENDINGS
 from rankbits.codes.note import Note
 from rankbits.codes.sides import ITEMS, SIDES
 from rankbits.datasets.blocks import RowFile, open_rows
@@ -22,6 +20,7 @@ from rankbits.distributed._cluster import connect, n_cpus
 from rankbits.distributed._encode_tasks import EncodeJob, encode_part, join_parts
 from rankbits.distributed._jobs import Task, run_tasks
 from rankbits.distributed._manifest import Manifest, locked
+from rankbits.distributed._output import Output
 from rankbits.distributed._parts import Part, Target, plan_targets, rows_per_part
 from rankbits.errors import InputError, RankbitsError
 
@@ -91,7 +90,7 @@ def encode(
     """
     out = os.fspath(out)
     _check.choice("side", side, SIDES)
-    output = _Output(out)
+    output = Output(out)
     output.require_new()
     rows = _open_inputs(inputs)
     hasher, fingerprint = _fitted(model)
@@ -119,40 +118,6 @@ def encode(
     n_rows = sum(target.n_rows for target in targets)
     paths = tuple(target.path for target in targets)
     return Encoding(paths, n_rows, n_resumed, int(hasher.n_bits_), fingerprint)
-
-
-class _Output:
-    """Where codes go: a file or a folder, a place for the manifest, and a folder for parts."""
-
-    def __init__(self, out: str) -> None:
-        self.out = out
-        self.is_folder = os.path.splitext(out)[1] not in ENDINGS
-        path = Path(out)
-        self.work = path / ".parts" if self.is_folder else path.parent / f".{path.name}.parts"
-        self.place = path if self.is_folder else self.work
-
-    def require_new(self) -> None:
-        """Refuse an output that exists, unless it is what an encoding has left."""
-        parent = os.path.dirname(os.path.abspath(self.out))
-        if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
-            raise InputError(
-                f"out must lie in an existing folder that can be written, got {self.out}"
-            )
-        if os.path.exists(self.out) and not (self.is_folder and os.path.isdir(self.out)):
-            raise InputError(
-                f"out must be new, {self.out} exists already; remove it or choose another name"
-            )
-        content = sorted(os.listdir(self.out)) if os.path.isdir(self.out) else []
-        if content and "manifest.json" not in content and content != [".parts"]:
-            raise InputError(
-                f"out must be new or empty, {self.out} holds {content[0]}; choose another folder"
-            )
-
-    def finish(self, manifest: Manifest) -> None:
-        """Say that all is complete, and remove the parts."""
-        if self.is_folder:
-            manifest.write(is_complete=True)
-        shutil.rmtree(self.work, ignore_errors=True)
 
 
 def _open_inputs(inputs: Any) -> list[RowFile]:
