@@ -7,7 +7,7 @@ process and of all that Ray has started for it, do not.
 
     python benchmarks/scale.py overhead    # counting, one worker and two against serial
     python benchmarks/scale.py billion     # 10^9 items x 64 bits x 100 queries
-    python benchmarks/scale.py encode      # 10^7 rows of 128 features into 64 bits
+    python benchmarks/scale.py encode      # 10^7 rows of 16 features into 64 bits
     python benchmarks/scale.py search      # 10^8 codes in 2 shards against one index
     python benchmarks/scale.py messages    # what a task and a call cost, for the cost model
 """
@@ -136,7 +136,7 @@ def saved_shards(folder: str, n_items: int, n_shards: int) -> tuple[list[str], l
 def overhead(folder: str, repeats: int) -> None:
     """Counting files: serial, one worker, two workers, at growing numbers of pairs."""
     queries, classes = query_side()
-    for n_items in (1_000_000, 10_000_000, 40_000_000):
+    for n_items in (1_000_000, 10_000_000):
         paths, labels = saved_shards(folder, n_items, 4)
 
         def serial(paths: list[str] = paths, labels: list[str] = labels) -> Any:
@@ -192,8 +192,8 @@ def billion(folder: str, repeats: int) -> None:
 def encode(folder: str, repeats: int) -> None:
     """Ten million rows in eight files, by one worker and by two."""
     rng, n_files, n_rows = np.random.default_rng(2), 8, 1_250_000
-    block = rng.standard_normal((n_rows, 128), np.float32)
-    model = rankbits.methods.get("itq", n_bits=N_BITS, random_state=0).fit(block[:20_000])
+    block = rng.standard_normal((n_rows, 16), np.float32)
+    model = rankbits.methods.get("lsh", n_bits=N_BITS, random_state=0).fit(block[:20_000])
     model.save(f"{folder}/model")
     paths = [f"{folder}/rows{i}.npy" for i in range(n_files)]
     for path in paths:
@@ -282,7 +282,7 @@ def messages(folder: str, repeats: int) -> None:
             table = rankbits.TieHistogram(
                 np.ones((n_queries, N_BITS + 1, 2), np.int64), np.arange(2)
             )
-            adding = ray.remote(distributed._count._add)
+            adding = ray.remote(distributed._count_tasks.add_tables)
             ref = ray.put(table)
             ray.get(adding.remote(*[ref] * 8))
             took, _ = seconds(lambda ref=ref, adding=adding: ray.get(adding.remote(*[ref] * 8)))

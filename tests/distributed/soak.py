@@ -24,7 +24,7 @@ import rankbits
 from clusters import Killer, TestCluster
 from odd_shards import N_BITS, SlowShard, codes_of
 from rankbits import BinaryCodes, affinity, distributed
-from rankbits.distributed import _count, _parts
+from rankbits.distributed import _parts, _ranges
 from rankbits.index import HammingIndex
 
 N_ITEMS, N_ROWS, WIDTH = 4000, 12 * 4096 + 9, 1024
@@ -35,7 +35,7 @@ class Soak:
 
     def __init__(self, folder, report, rng, repeat):
         self.folder, self.report, self.rng, self.repeat = Path(folder), report, rng, repeat
-        _count._FEWEST_PAIRS, _count._GRAIN, _parts._PART_BYTES = 1, 128, 1
+        _ranges._FEWEST_PAIRS, _ranges._GRAIN, _parts._PART_BYTES = 1, 128, 1
         self.cluster = TestCluster()
 
     def kill(self, what, n, pause):

@@ -10,7 +10,7 @@ import rankbits
 from clusters import Killer
 from odd_shards import N_BITS, DeadlyShard, SlowShard, StuckShard, codes_of
 from rankbits import BinaryCodes, affinity, distributed
-from rankbits.distributed import _count, _jobs
+from rankbits.distributed import _jobs, _ranges
 from rankbits.errors import ClusterError, InputError
 
 pytestmark = pytest.mark.slow
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Ranges of a few hundred items, so that small data make many tasks."""
-    monkeypatch.setattr(_count, "_FEWEST_PAIRS", 1)
-    monkeypatch.setattr(_count, "_GRAIN", 128)
+    monkeypatch.setattr(_ranges, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(_ranges, "_GRAIN", 128)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_node_removed_in_the_middle_changes_nothing(cluster, small_tasks):
     assert_same(hist, expected)
 
 
-def test_a_worker_that_stops_for_good_is_overtaken(cluster, monkeypatch, tmp_path):
+def test_a_worker_that_stops_for_good_is_overtaken(cluster, small_tasks, monkeypatch, tmp_path):
     monkeypatch.setattr(_jobs, "_LATE_SECONDS", 1.0)
     (queries, shards), labels, expected = slow_run(4, seconds=0.0, begun=tmp_path)
     shards[2] = StuckShard(2, 700, 0.0, str(tmp_path))
@@ -150,12 +150,20 @@ def test_progress_counts_every_pair_once(cluster, small_tasks):
     assert seen[-1] == (5 * 2100, 5 * 2100)
 
 
-def test_a_shard_that_kills_its_workers_is_named(cluster, monkeypatch):
+def test_a_shard_that_kills_its_workers_is_named(cluster, small_tasks, monkeypatch):
     monkeypatch.setattr(_jobs, "_RETRIES", 1)
     (queries, shards), labels, _ = slow_run(3, seconds=0.0)
     shards[1] = DeadlyShard(1, 700, 0.0)
     with pytest.raises(ClusterError, match=r"^slow shard 1 could not be processed"):
         distributed.count_ties(queries, shards, **labels)
+
+
+def test_shards_that_are_short_share_a_task(cluster):
+    shards, labels, expected = slow_run(9, seconds=0.0)
+    seen = []
+    hist = distributed.count_ties(*shards, **labels, progress=lambda done, total: seen.append(done))
+    assert seen == [5 * 9 * 700]
+    assert_same(hist, expected)
 
 
 @pytest.fixture

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from rankbits import _check, histogram
+from rankbits import _check
 from rankbits.codes import BinaryCodes, check_sides
 from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_codes
-from rankbits.distributed._cluster import connect, n_cpus
-from rankbits.distributed._jobs import Task, run_tasks
+from rankbits.distributed._cluster import connect
+from rankbits.distributed._count_tasks import add_tables, count_ranges
+from rankbits.distributed._jobs import Task, remote_function, run_tasks
+from rankbits.distributed._ranges import plan_tasks
 from rankbits.distributed._relevance import Relevance, read_relevance
 from rankbits.distributed._shards import FileShard, Shard, ShardFacts, as_shards
 from rankbits.errors import ClusterError, InputError
@@ -25,10 +27,6 @@ from rankbits.histogram import TieHistogram, own_items
 
 Progress = Callable[[int, int], None]
 
-_MOST_PAIRS = 1 << 33  # of a task: some seconds
-_FEWEST_PAIRS = 1 << 27  # a tenth of a second, a hundred times what a task costs
-_TASKS_PER_CPU = 4
-_GRAIN = 1 << 16  # items: ranges are multiples of it, so that they begin at whole pages
 _FAN_IN = 8  # tables that one task adds
 
 
@@ -96,7 +94,7 @@ def count_ties(
         sizes = [fact.n_items for fact in facts]
         _require_fit(codes, relevance, shards, facts)
         own = own_items(exclude_self, len(codes), sum(sizes))
-        tasks = _plan(ray, (codes, relevance), shards, facts, own)
+        tasks = plan_tasks(ray, (codes, relevance), shards, facts, own)
         return _count(ray, tasks, n_threads, progress)
 
 
@@ -150,55 +148,11 @@ def _require_fit(
     relevance.require_fit(len(queries), sum(fact.n_items for fact in facts))
 
 
-def _plan(
-    ray: Any,
-    query_side: tuple[BinaryCodes, Relevance],
-    shards: Sequence[Shard],
-    facts: Sequence[ShardFacts],
-    own: np.ndarray | None,
-) -> list[Task]:
-    """One task for each range of items, with what only these items need."""
-    queries, relevance = query_side
-    n_items = sum(fact.n_items for fact in facts)
-    step = items_per_task(len(queries), n_items, n_cpus(ray))
-    sent = ray.put((queries, relevance.without_judgements()))
-    tasks, first = [], 0
-    for shard, fact in zip(shards, facts, strict=True):
-        width = step if fact.can_split else max(1, fact.n_items)
-        for start in range(0, fact.n_items, width):
-            stop = min(start + width, fact.n_items)
-            judged = relevance.judged_between(first + start, first + stop)
-            own_here = None if own is None else _rows_inside(own, first + start, stop - start)
-            arguments = (sent, shard, start, stop, judged, own_here)
-            tasks.append(Task(shard.name, arguments, len(queries) * (stop - start)))
-        first += fact.n_items
-    if not tasks:
-        raise InputError("database must not be empty")
-    return tasks
-
-
-def items_per_task(n_queries: int, n_items: int, n_workers: int) -> int:
-    """Items of a range: several ranges for each worker, none too short or too long.
-
-    >>> items_per_task(100, 10**9, 2), items_per_task(100, 1000, 2)
-    (85917696, 1376256)
-    """
-    share = -(-n_queries * n_items // (_TASKS_PER_CPU * n_workers))
-    n_pairs = min(max(share, _FEWEST_PAIRS), _MOST_PAIRS)
-    return _GRAIN * max(1, -(-n_pairs // n_queries // _GRAIN))
-
-
-def _rows_inside(own: np.ndarray, start: int, size: int) -> np.ndarray:
-    """The same items as rows of a range that begins at item `start`, -1 elsewhere."""
-    is_inside = (own >= start) & (own < start + size)
-    return np.where(is_inside, own - start, -1)
-
-
 def _count(
     ray: Any, tasks: Sequence[Task], n_threads: int, progress: Progress | None
 ) -> TieHistogram:
     """Run the tasks and add what they give, eight tables at a time on the workers."""
-    adding = ray.remote(_add).options(num_cpus=0, max_retries=-1)
+    adding = remote_function(add_tables).options(num_cpus=0, max_retries=-1)
     tables: list[list[Any]] = [[]]  # by how often they were added
     n_done, n_pairs = 0, sum(task.size for task in tasks)
 
@@ -216,7 +170,7 @@ def _count(
         if progress is not None:
             progress(n_done, n_pairs)
 
-    run_tasks(ray, count_range, tasks, take, cpus_per_task=n_threads)
+    run_tasks(ray, count_ranges, tasks, take, cpus_per_task=n_threads)
     try:
         left: list[TieHistogram] = ray.get([table for level in tables for table in level])
     except ray.exceptions.RayError as error:
@@ -224,43 +178,3 @@ def _count(
             f"the counts were lost with the machines that held them: {type(error).__name__}"
         ) from None
     return reduce(add, left)
-
-
-def count_range(
-    query_side: tuple[BinaryCodes, Relevance],
-    shard: Shard,
-    start: int,
-    stop: int,
-    judged: np.ndarray | None,
-    own: np.ndarray | None,
-) -> TieHistogram:
-    """Count items start..stop - 1 of a shard; a worker runs this.
-
-    Parameters
-    ----------
-    query_side : (BinaryCodes, Relevance)
-        The queries and their labels.
-    shard : Shard
-    start, stop : int
-    judged : ndarray of int64, shape (pairs, 3), or None
-        Judged pairs of these items, numbered from the first of them.
-    own : ndarray of int64, shape (queries,), or None
-        The row of each query's own item in this range, -1 elsewhere.
-    """
-    queries, relevance = query_side
-    codes, labels = shard.read(start, stop)
-    affinity = relevance.affinity(labels, judged, len(queries), len(codes))
-    own_here: bool | np.ndarray = False if own is None else own
-    return histogram.count_ties(queries, codes, affinity, own_here, n_threads=_threads())
-
-
-def _threads() -> int:
-    """Processors that Ray gave to this task."""
-    from rankbits.distributed._cluster import import_ray
-
-    resources = import_ray().get_runtime_context().get_assigned_resources()
-    return max(1, int(resources.get("CPU", 1)))
-
-
-def _add(*tables: TieHistogram) -> TieHistogram:
-    return reduce(add, tables)

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from rankbits import errors
 from rankbits._files import one_line
-from rankbits.distributed._cluster import n_cpus
+from rankbits.distributed._cluster import import_ray, n_cpus
 from rankbits.errors import ClusterError, InputError, RankbitsError
 
 _RETRIES = 20  # of a task whose worker was lost
@@ -67,6 +68,12 @@ def perform(version: str, function: Callable[..., Any], *arguments: Any) -> tupl
         return Failure(kind, one_line(error) or type(error).__name__), None
 
 
+@cache
+def remote_function(function: Callable[..., Any]) -> Any:
+    """A function as Ray runs it; made once, since every new one is sent to all workers again."""
+    return import_ray().remote(function)
+
+
 def run_tasks(
     ray: Any,
     function: Callable[..., Any],
@@ -81,7 +88,9 @@ def run_tasks(
     """
     from rankbits import __version__
 
-    remote = ray.remote(perform).options(
+    if not tasks:
+        return
+    remote = remote_function(perform).options(
         num_returns=2, num_cpus=cpus_per_task, max_retries=_RETRIES, retry_exceptions=False
     )
 
