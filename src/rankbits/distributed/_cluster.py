@@ -8,8 +8,10 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from rankbits import _check
@@ -212,7 +214,12 @@ def place_of(node: dict[str, Any]) -> str:
 
 
 def n_cpus(ray: Any) -> int:
-    """Processors of the whole cluster as it is now, at least one."""
+    """Processors of the whole cluster as it was within the last second, at least one."""
+    return _n_cpus(ray, int(time.monotonic()), ray.get_runtime_context().get_job_id())
+
+
+@lru_cache(maxsize=1)
+def _n_cpus(ray: Any, second: int, job: str) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 

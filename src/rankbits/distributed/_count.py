@@ -6,8 +6,6 @@ counting on one machine, whatever the number of workers and whatever was lost on
 
 import os
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from rankbits.codes import BinaryCodes, check_sides
 from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_codes
 from rankbits.distributed._cluster import connect
-from rankbits.distributed._count_tasks import add_tables, count_ranges
+from rankbits.distributed._count_tasks import Table, add_tables, count_ranges, sum_tables
 from rankbits.distributed._jobs import Task, remote_function, run_tasks
 from rankbits.distributed._ranges import plan_tasks
 from rankbits.distributed._relevance import Relevance, read_relevance
@@ -94,7 +92,7 @@ def count_ties(
         sizes = [fact.n_items for fact in facts]
         _require_fit(codes, relevance, shards, facts)
         own = own_items(exclude_self, len(codes), sum(sizes))
-        tasks = plan_tasks(ray, (codes, relevance), shards, facts, own)
+        tasks = plan_tasks(ray, (codes, relevance), shards, facts, own, n_threads)
         return _count(ray, tasks, n_threads, progress)
 
 
@@ -172,9 +170,9 @@ def _count(
 
     run_tasks(ray, count_ranges, tasks, take, cpus_per_task=n_threads)
     try:
-        left: list[TieHistogram] = ray.get([table for level in tables for table in level])
+        left: list[Table] = ray.get([table for level in tables for table in level])
     except ray.exceptions.RayError as error:
         raise ClusterError(
             f"the counts were lost with the machines that held them: {type(error).__name__}"
         ) from None
-    return reduce(add, left)
+    return sum_tables(left)

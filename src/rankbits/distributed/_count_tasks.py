@@ -8,16 +8,28 @@ import numpy as np
 
 from rankbits import histogram
 from rankbits.codes import BinaryCodes
-from rankbits.distributed._cluster import import_ray
 from rankbits.distributed._ranges import Range
 from rankbits.distributed._relevance import Relevance
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
 
+Table = tuple[np.ndarray, np.ndarray]  # counts in few bytes, and levels
+
+
+def pack_table(hist: TieHistogram) -> Table:
+    """A histogram with its counts in as few bytes as they need, to be sent."""
+    widest = np.min_scalar_type(int(hist.counts.max(initial=0)))
+    return hist.counts.astype(widest), hist.levels
+
+
+def sum_tables(tables: Sequence[Table]) -> TieHistogram:
+    """The histogram of all shards whose tables are given."""
+    return reduce(add, [TieHistogram(counts, levels) for counts, levels in tables])
+
 
 def count_ranges(
-    query_side: tuple[BinaryCodes, Relevance], ranges: Sequence[Range]
-) -> TieHistogram:
+    query_side: tuple[BinaryCodes, Relevance], ranges: Sequence[Range], n_threads: int
+) -> Table:
     """Count ranges of items and add them; a worker runs this.
 
     Parameters
@@ -26,9 +38,10 @@ def count_ranges(
         The queries and their labels.
     ranges : sequence of Range
         At least one.
+    n_threads : int
+        Threads, as many as Ray gave processors to this task.
     """
-    n_threads = _threads()
-    return reduce(add, [_count_range(*query_side, one, n_threads) for one in ranges])
+    return pack_table(reduce(add, [_count_range(*query_side, one, n_threads) for one in ranges]))
 
 
 def _count_range(
@@ -46,12 +59,6 @@ def _count_range(
         raise type(error)(f"{name}: {error}") from None
 
 
-def _threads() -> int:
-    """Processors that Ray gave to this task."""
-    resources = import_ray().get_runtime_context().get_assigned_resources()
-    return max(1, int(resources.get("CPU", 1)))
-
-
-def add_tables(*tables: TieHistogram) -> TieHistogram:
+def add_tables(*tables: Table) -> Table:
     """The sum of tables of the same queries; a worker runs this."""
-    return reduce(add, tables)
+    return pack_table(sum_tables(tables))

@@ -15,6 +15,7 @@ from rankbits.errors import InputError
 _MOST_PAIRS = 1 << 33  # of a task: some seconds
 _FEWEST_PAIRS = 1 << 27  # a tenth of a second, a hundred times what a task costs
 _TASKS_PER_CPU = 4
+_SMALL_BYTES = 1 << 14
 _GRAIN = 1 << 16  # items: ranges are multiples of it, so that they begin at whole pages
 
 
@@ -44,6 +45,7 @@ def plan_tasks(
     shards: Sequence[Shard],
     facts: Sequence[ShardFacts],
     own: np.ndarray | None,
+    n_threads: int,
 ) -> list[Task]:
     """Tasks of one long range, or of several short ones: a task costs as much as 10^7 pairs."""
     queries, relevance = query_side
@@ -51,17 +53,24 @@ def plan_tasks(
     if n_items == 0:
         raise InputError("database must not be empty")
     step = items_per_task(len(queries), n_items, n_cpus(ray))
-    sent = ray.put((queries, relevance.without_judgements()))
+    side: Any = (queries, relevance.without_judgements())
+    sent = side if _is_small(*side) else ray.put(side)
     tasks, group, n_grouped = [], list[Range](), 0
     for one in _ranges(relevance, shards, facts, own, step):
         group.append(one)
         n_grouped += one.stop - one.start
         if n_grouped * len(queries) >= _FEWEST_PAIRS:
-            tasks.append(Task(_name(group), (sent, group), len(queries) * n_grouped))
+            tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
             group, n_grouped = [], 0
     if group:
-        tasks.append(Task(_name(group), (sent, group), len(queries) * n_grouped))
+        tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
     return tasks
+
+
+def _is_small(queries: BinaryCodes, relevance: Relevance) -> bool:
+    """Whether the query side can go along with each task, instead of into the object store."""
+    labels = relevance.query_labels
+    return queries.packed.nbytes + (0 if labels is None else labels.nbytes) <= _SMALL_BYTES
 
 
 def _ranges(
