@@ -12,7 +12,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint pytest bench sanitize threads kill soak fuzz docs docs-tables format clean
+.PHONY: demo test test-slow lint pytest bench sanitize threads kill kill-cluster soak fuzz docs docs-tables format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -57,6 +57,10 @@ $(VENV)-sanitize/.installed $(VENV)-thread/.installed: pyproject.toml CMakeLists
 # Kills a process that writes to a collection, at every call that changes a file and at random, and looks at what is left.
 kill: $(INSTALLED)
 	$(BIN)/python tests/durability/killing.py --every 1 --scripts 3 --random 1000 --seed $$(date +%s)
+
+# The same for the workers of a cluster of three nodes that encodes, counts and searches; make soak includes it.
+kill-cluster: $(INSTALLED)
+	$(BIN)/python tests/distributed/soak.py --kills 200 --seed $$(date +%s)
 
 # Prints one table; SOAK=--quick takes a few minutes. Logs, with a command that repeats each violation, are in out/soak.
 soak: $(INSTALLED) $(VENV)-sanitize/.installed $(VENV)-thread/.installed

@@ -10,6 +10,7 @@ from rankbits import errors
     [
         (errors.InputError, ValueError),
         (errors.FileFormatError, errors.InputError),
+        (errors.ClusterError, RuntimeError),
         (errors.FitError, RuntimeError),
         (errors.MissingExtraError, ImportError),
     ],

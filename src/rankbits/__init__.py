@@ -1,7 +1,7 @@
 """rankbits: binary codes that rank.
 
-`adapters`, `benchmark`, `compress`, `datasets`, `index`, `methods`, `objectives` and `report` are
-imported at first use, because some of them bring scikit-learn, torch or matplotlib along.
+`adapters`, `benchmark`, `compress`, `datasets`, `distributed`, `index`, `methods`, `objectives` and
+`report` are imported at first use: some of them bring scikit-learn, torch, matplotlib or Ray along.
 """
 
 from importlib import import_module
@@ -48,6 +48,7 @@ _LAZY = (
     "benchmark",
     "compress",
     "datasets",
+    "distributed",
     "index",
     "methods",
     "objectives",

@@ -4,6 +4,7 @@ A message says what was wanted, what came and what to do, and names the argument
 """
 
 __all__ = [
+    "ClusterError",
     "FileFormatError",
     "FitError",
     "InputError",
@@ -27,6 +28,10 @@ class FileFormatError(InputError):
 
 class FitError(RankbitsError, RuntimeError):
     """A fit that diverged: what it learned cannot be used."""
+
+
+class ClusterError(RankbitsError, RuntimeError):
+    """A cluster that lost more than could be made up for, or that does not answer."""
 
 
 class MissingExtraError(RankbitsError, ImportError):

@@ -18,7 +18,7 @@ from rankbits.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-SLOW_PAGES = ["docs/learn.md"]  # its examples train
+SLOW_PAGES = ["docs/learn.md", "docs/scale.md"]  # examples that train, and that start Ray
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(r"^print\(.*\)(?:  |\n)# (.*)$", re.MULTILINE)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")

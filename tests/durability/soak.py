@@ -20,6 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TOP = HERE.parent.parent
+CLUSTER = str(TOP / "tests/distributed/soak.py")
 NATIVE_TESTS = (  # all that call kernels; training and commands reach them through the same doors
     "tests/native",
     "tests/codes",
@@ -76,6 +77,7 @@ CHECKS = [
     tool("hostile", "--cases 10000", "--cases 500", build="address"),
     tool("interrupts", "--interrupts 150 --commands 40", "--interrupts 25 --commands 8"),
     tool("writers", "--rounds 100", "--rounds 15"),
+    Check("cluster", "plain", [CLUSTER, "--kills", "200"], [CLUSTER, "--kills", "15"]),
 ]
 
 

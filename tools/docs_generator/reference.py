@@ -55,6 +55,7 @@ ROOMS = (
     Room("benchmark", ("rankbits.benchmark",), "All protocols", protocols_table),
     Room("report", ("rankbits.report",)),
     Room("compress", ("rankbits.compress",)),
+    Room("distributed", ("rankbits.distributed",)),
     Room("errors", ("rankbits.errors",)),
 )
 

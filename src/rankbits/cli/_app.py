@@ -8,6 +8,7 @@ import typer
 
 from rankbits.cli._audit import audit
 from rankbits.cli._bench import bench
+from rankbits.cli._cluster import cluster
 from rankbits.cli._commands import Commands
 from rankbits.cli._compare import compare
 from rankbits.cli._compress import compress
@@ -32,6 +33,7 @@ for command in (compress, fit, encode, export, evaluate, audit, compare, bench, 
     app.command()(command)
 index.command()(sql)
 app.add_typer(index, name="index")
+app.add_typer(cluster, name="cluster")
 
 
 def _print_version(is_given: bool) -> None:

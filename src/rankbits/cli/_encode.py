@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rankbits.cli._cluster import ClusterOption, rate_progress
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
 from rankbits.codes import sides
@@ -34,15 +35,26 @@ def encode(
         ),
     ],
     out: Annotated[
-        str, typer.Option("--out", help="File of codes: .npy, .npz, .parquet or .safetensors.")
+        str,
+        typer.Option(
+            "--out",
+            help="File of codes: .npy, .npz, .parquet or .safetensors; with --cluster also a "
+            "folder, for one file for each X.",
+        ),
     ],
     side: Annotated[
         Side,
         typer.Option("--as", help="What the rows are: some models encode the two differently."),
     ] = Side.ITEMS,
+    cluster: ClusterOption = None,
 ) -> None:
     """Encode the rows of X with MODEL; a run that was cut off continues where it stopped."""
     started = time.monotonic()
+    if cluster is not None:
+        with input_errors_exit_1():
+            encoded = _encode_on_cluster(model, rows, out, side, cluster)
+        print_json({**encoded, "seconds": round(time.monotonic() - started, 3)})
+        return
     with input_errors_exit_1():
         from rankbits import methods
         from rankbits.cli._stream import encode_files
@@ -67,6 +79,29 @@ def encode(
             "seconds": round(time.monotonic() - started, 3),
         }
     )
+
+
+def _encode_on_cluster(
+    model: str, rows: list[str], out: str, side: Side, cluster: str
+) -> dict[str, Any]:
+    """Encode by tasks on a cluster; what the command prints."""
+    from rankbits import distributed
+
+    with rate_progress("encoding", "rows") as progress:
+        encoding = distributed.encode(
+            model, rows, out, side=side.value, cluster=cluster, progress=progress
+        )
+    return {
+        "model": model,
+        "fingerprint": encoding.model,
+        "out": out,
+        "files": list(encoding.files),
+        "as": side.value,
+        "bits": encoding.n_bits,
+        "items": encoding.n_rows,
+        "resumed_from": encoding.n_resumed,
+        "cluster": cluster,
+    }
 
 
 def _require_target(out: str, rows: list[str]) -> None:

@@ -8,6 +8,8 @@ import typer
 
 from rankbits.cli import _evaluation_runs as runs
 from rankbits.cli import _inputs
+from rankbits.cli._cluster import ClusterOption
+from rankbits.cli._cluster_runs import evaluate_on_cluster
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import number, print_json, print_table, warn
 from rankbits.cli._runs import RelevanceFiles, RunFiles
@@ -98,6 +100,7 @@ def evaluate(
     output: _inputs.FormatOption = _inputs.OutputFormat.json,
     per_query: PerQueryOption = None,
     save_histogram: SaveHistogramOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Score codes, vectors or lists of results by how they rank, exactly under ties.
 
@@ -119,6 +122,7 @@ def evaluate(
             "--vectors": vectors,
         }
         _require_one_source(sources, queries, database)
+        _require_codes_for(cluster, sources, reference)
         if save_histogram is not None and (rankings or query_weights or vectors):
             raise typer.BadParameter("--save-histogram is for codes ranked by Hamming distance")
         files = RunFiles(query_weights or queries, database, relevance, bits, codes.value)
@@ -131,6 +135,8 @@ def evaluate(
             result, counts = runs.evaluate_weights(files, reference, request)
         elif vectors:
             result, counts = runs.evaluate_vectors(files, reference, vector_metric, request)
+        elif cluster is not None:
+            result, counts = evaluate_on_cluster(files, request, cluster)
         else:
             result, counts = runs.evaluate_run(files, reference, request)
         if counts is not None:
@@ -165,6 +171,16 @@ def _require_one_source(
         raise typer.BadParameter("give --query-weights with --database, and without --queries")
     if option in ("", "--vectors") and (queries is None or not database):
         raise typer.BadParameter("give --queries and --database, or --histogram, or --rankings")
+
+
+def _require_codes_for(
+    cluster: str | None, sources: dict[str, bool], reference: str | None
+) -> None:
+    """A cluster counts codes by Hamming distance."""
+    others = [option for option, is_given in sources.items() if is_given]
+    others += [] if reference is None else ["--reference"]
+    if cluster is not None and others:
+        raise typer.BadParameter(f"--cluster counts codes, it must come without {others[0]}")
 
 
 def _refuse_codes(relevance: RelevanceFiles, *others: Any) -> None:

@@ -7,7 +7,8 @@ block by block, so that it may be larger than memory.
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import typer
 
 from rankbits.cli import _index_files as files
+from rankbits.cli._cluster import ClusterOption
 from rankbits.cli._commands import Commands
 from rankbits.cli._inputs import (
     BitsOption,
@@ -41,6 +43,13 @@ class TieChoice(StrEnum):
 
     id = "id"
     complete = "complete"
+
+
+class ShardBy(StrEnum):
+    """How ids are shared out among shards."""
+
+    hash = "hash"
+    range = "range"
 
 
 Folder = Annotated[str, typer.Argument(metavar="INDEX", help="Folder of the index.")]
@@ -70,9 +79,18 @@ def build(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the index in --out, in one step.")
     ] = False,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", min=1, help="Cut the index into shards, for search --cluster."),
+    ] = None,
+    by: Annotated[
+        ShardBy, typer.Option("--by", help="With --shards: ids by hash, or by ranges.")
+    ] = ShardBy.hash,
 ) -> None:
     """Build an index of CODES; until it is complete, what was in --out stays there."""
     started = time.monotonic()
+    if shards is not None and replace:
+        raise typer.BadParameter("--shards must come without --replace; give a new folder")
     with input_errors_exit_1():
         files.require_target(out, may_replace=replace)
         code_sets = [load_codes(path, bits, form) for path in codes]
@@ -81,12 +99,31 @@ def build(
         parent, name = os.path.split(os.path.abspath(out))
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=parent) as work:
             growing = os.path.join(work, "growing")
-            with Collection.create(growing, code_sets[0].n_bits) as fresh:
+            with _fresh_index(growing, code_sets, item_ids, shards, by) as fresh:
                 files.add_in_blocks(fresh.add, code_sets, item_ids)
                 fresh.compact()
                 n_items = len(fresh)
             files.put_in_place(growing, out)
     _print(started, index=out, bits=code_sets[0].n_bits, added=n_items, items=n_items)
+
+
+def _fresh_index(
+    folder: str,
+    code_sets: list[BinaryCodes],
+    ids: np.ndarray | None,
+    n_shards: int | None,
+    by: str,
+) -> Any:
+    """An empty collection, or one in shards that hold as many of the ids each."""
+    n_bits = code_sets[0].n_bits
+    if n_shards is None:
+        return Collection.create(folder, n_bits)
+    from rankbits import distributed
+
+    every_id = range(sum(map(len, code_sets))) if ids is None else ids
+    bounds = distributed.even_bounds(every_id, n_shards) if by == "range" else None
+    distributed.create_index(folder, n_bits, n_shards, by=by, bounds=bounds)
+    return distributed.LocalShards(folder)
 
 
 @index.command()
@@ -177,6 +214,11 @@ OutOption = Annotated[
 ]
 
 
+ReplicasOption = Annotated[
+    int, typer.Option("--replicas", min=1, help="With --cluster: processes for each shard.")
+]
+
+
 @index.command()
 def search(
     folder: Folder,
@@ -194,6 +236,8 @@ def search(
     verify: VerifyOption = True,
     names: NamesOption = None,
     out: OutOption = None,
+    cluster: ClusterOption = None,
+    replicas: ReplicasOption = 1,
 ) -> None:
     """Print the items of INDEX that are nearest to each query, in order of (distance, id)."""
     if radius is not None and (k is not None or ties is TieChoice.complete):
@@ -208,23 +252,39 @@ def search(
     with input_errors_exit_1():
         files.require_archive(out)
         options = files.options_of(option or [])
-        with Collection.open(
-            folder, verify=verify, kind=kind.value, n_threads=threads, **options
-        ) as collection:
-            state = collection.index()  # one for all blocks of queries
-        rows: BinaryCodes | np.ndarray
-        call: Callable[..., Any] = state.search if radius is None else state.within
-        if queries is None:
-            call, rows = state.search_real, files.weights_of(model, vectors, state)
-        else:
-            rows = load_codes(queries, state.n_bits, form)
-        permitted = None if allowed is None else load_array(allowed)
-        answer = files.search_in_blocks(call, rows, allowed=permitted, **settings)
+        opening = {"verify": verify, "kind": kind.value, "n_threads": threads, **options}
+        with _opened(folder, cluster, replicas, opening) as state:
+            rows: BinaryCodes | np.ndarray
+            call: Callable[..., Any] = state.search if radius is None else state.within
+            if queries is None:
+                call, rows = state.search_real, files.weights_of(model, vectors, state)
+            else:
+                rows = load_codes(queries, state.n_bits, form)
+            permitted = None if allowed is None else load_array(allowed)
+            answer = files.search_in_blocks(call, rows, allowed=permitted, **settings)
+            n_items = len(state)
         names_of_ids = None if names is None else files.load_names_of(names, answer)
         column = "scores" if queries is None else "distances"
         files.write_archive(answer, out, names_of_ids, column)
     result = files.lists(answer, names_of_ids, column) if out is None else {"out": out}
-    _print(started, index=folder, queries=len(rows), items=len(state), **settings, **result)
+    _print(started, index=folder, queries=len(rows), items=n_items, **settings, **result)
+
+
+@contextmanager
+def _opened(
+    folder: str, cluster: str | None, replicas: int, opening: dict[str, Any]
+) -> Iterator[Any]:
+    """An index to search: one state for all blocks of queries, or the shards on a cluster."""
+    if cluster is not None:
+        from rankbits import distributed
+
+        with distributed.index(folder, cluster=cluster, replicas=replicas, **opening) as shards:
+            yield shards
+        return
+    files.refuse_shards(folder)
+    with Collection.open(folder, **opening) as collection:
+        state = collection.index()
+    yield state
 
 
 def _require_one_kind_of_queries(

@@ -44,6 +44,15 @@ def require_target(out: str, *, may_replace: bool) -> None:
         disk.require_target(Path(out))
 
 
+def refuse_shards(folder: str) -> None:
+    """Say what to do with an index in shards, which is no single collection."""
+    if os.path.isfile(os.path.join(folder, "shards.json")):
+        raise InputError(
+            f"INDEX must be one collection, {folder} is cut into shards; search it with --cluster "
+            "auto, change it with rankbits.distributed.index"
+        )
+
+
 def put_in_place(built: str, out: str) -> None:
     """Move a collection that was built elsewhere to `out`, in one step."""
     if os.path.isdir(out) and os.listdir(out):
@@ -135,7 +144,7 @@ def require_archive(out: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def weights_of(model: str | None, vectors: str | None, index: HammingIndex) -> np.ndarray:
+def weights_of(model: str | None, vectors: str | None, index: Any) -> np.ndarray:
     """Weights of bits for the queries of a file of vectors, by the model of the index."""
     from rankbits import methods  # models take long to import, and codes need none
 

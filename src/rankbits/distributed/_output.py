@@ -1,0 +1,43 @@
+"""Where an encoding writes: a file or folder that must be new, and a folder of parts beside it."""
+
+import os
+import shutil
+from pathlib import Path
+
+from rankbits.codes.files import ENDINGS
+from rankbits.distributed._manifest import Manifest
+from rankbits.errors import InputError
+
+
+class Output:
+    """Where codes go: a file or a folder, a place for the manifest, and a folder for parts."""
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+        self.is_folder = os.path.splitext(out)[1] not in ENDINGS
+        path = Path(out)
+        self.work = path / ".parts" if self.is_folder else path.parent / f".{path.name}.parts"
+        self.place = path if self.is_folder else self.work
+
+    def require_new(self) -> None:
+        """Refuse an output that exists, unless it is what an encoding has left."""
+        parent = os.path.dirname(os.path.abspath(self.out))
+        if not os.path.isdir(parent) or not os.access(parent, os.W_OK):
+            raise InputError(
+                f"out must lie in an existing folder that can be written, got {self.out}"
+            )
+        if os.path.exists(self.out) and not (self.is_folder and os.path.isdir(self.out)):
+            raise InputError(
+                f"out must be new, {self.out} exists already; remove it or choose another name"
+            )
+        content = sorted(os.listdir(self.out)) if os.path.isdir(self.out) else []
+        if content and "manifest.json" not in content and content != [".parts"]:
+            raise InputError(
+                f"out must be new or empty, {self.out} holds {content[0]}; choose another folder"
+            )
+
+    def finish(self, manifest: Manifest) -> None:
+        """Say that all is complete, and remove the parts."""
+        if self.is_folder:
+            manifest.write(is_complete=True)
+        shutil.rmtree(self.work, ignore_errors=True)

@@ -1,0 +1,115 @@
+"""The plan of a count: ranges of items, and tasks of one long range or of several short ones."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankbits.codes import BinaryCodes
+from rankbits.distributed._cluster import n_cpus
+from rankbits.distributed._jobs import Task
+from rankbits.distributed._relevance import Relevance
+from rankbits.distributed._shards import Shard, ShardFacts
+from rankbits.errors import InputError
+
+_MOST_PAIRS = 1 << 33  # of a task: some seconds
+_FEWEST_PAIRS = 1 << 27  # a tenth of a second, a hundred times what a task costs
+_TASKS_PER_CPU = 4
+_SMALL_BYTES = 1 << 14
+_GRAIN = 1 << 16  # items: ranges are multiples of it, so that they begin at whole pages
+
+
+class Range(NamedTuple):
+    """Items start..stop - 1 of a shard, and what only these need.
+
+    Attributes
+    ----------
+    shard : Shard
+    start, stop : int
+    judged : ndarray of int64, shape (pairs, 3), or None
+        Judged pairs of these items, numbered from the first of them.
+    own : ndarray of int64, shape (queries,), or None
+        The row of each query's own item in this range, -1 elsewhere.
+    """
+
+    shard: Shard
+    start: int
+    stop: int
+    judged: np.ndarray | None
+    own: np.ndarray | None
+
+
+def plan_tasks(
+    ray: Any,
+    query_side: tuple[BinaryCodes, Relevance],
+    shards: Sequence[Shard],
+    facts: Sequence[ShardFacts],
+    own: np.ndarray | None,
+    n_threads: int,
+) -> list[Task]:
+    """Tasks of one long range, or of several short ones: a task costs as much as 10^7 pairs."""
+    queries, relevance = query_side
+    n_items = sum(fact.n_items for fact in facts)
+    if n_items == 0:
+        raise InputError("database must not be empty")
+    step = items_per_task(len(queries), n_items, n_cpus(ray))
+    side: Any = (queries, relevance.without_judgements())
+    sent = side if _is_small(*side) else ray.put(side)
+    tasks, group, n_grouped = [], list[Range](), 0
+    for one in _ranges(relevance, shards, facts, own, step):
+        group.append(one)
+        n_grouped += one.stop - one.start
+        if n_grouped * len(queries) >= _FEWEST_PAIRS:
+            tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
+            group, n_grouped = [], 0
+    if group:
+        tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
+    return tasks
+
+
+def _is_small(queries: BinaryCodes, relevance: Relevance) -> bool:
+    """Whether the query side can go along with each task, instead of into the object store."""
+    labels = relevance.query_labels
+    return queries.packed.nbytes + (0 if labels is None else labels.nbytes) <= _SMALL_BYTES
+
+
+def _ranges(
+    relevance: Relevance,
+    shards: Sequence[Shard],
+    facts: Sequence[ShardFacts],
+    own: np.ndarray | None,
+    step: int,
+) -> Iterator[Range]:
+    """All items in ranges of `step` items at most; shards that cannot be split are one range."""
+    first = 0
+    for shard, fact in zip(shards, facts, strict=True):
+        width = step if fact.can_split else max(1, fact.n_items)
+        for start in range(0, fact.n_items, width):
+            stop = min(start + width, fact.n_items)
+            judged = relevance.judged_between(first + start, first + stop)
+            own_here = None if own is None else _rows_inside(own, first + start, stop - start)
+            yield Range(shard, start, stop, judged, own_here)
+        first += fact.n_items
+
+
+def _name(ranges: Sequence[Range]) -> str:
+    """The shards of a task, for messages."""
+    first, last = ranges[0].shard.name, ranges[-1].shard.name
+    return first if first == last else f"{first} to {last}"
+
+
+def items_per_task(n_queries: int, n_items: int, n_workers: int) -> int:
+    """Items of a range: several ranges for each worker, none too short or too long.
+
+    >>> items_per_task(100, 10**9, 2), items_per_task(100, 1000, 2)
+    (85917696, 1376256)
+    """
+    share = -(-n_queries * n_items // (_TASKS_PER_CPU * n_workers))
+    n_pairs = min(max(share, _FEWEST_PAIRS), _MOST_PAIRS)
+    return _GRAIN * max(1, -(-n_pairs // n_queries // _GRAIN))
+
+
+def _rows_inside(own: np.ndarray, start: int, size: int) -> np.ndarray:
+    """The same items as rows of a range that begins at item `start`, -1 elsewhere."""
+    is_inside = (own >= start) & (own < start + size)
+    return np.where(is_inside, own - start, -1)
