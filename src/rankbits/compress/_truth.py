@@ -6,7 +6,7 @@ rank 50 level 2 and those down to rank 200 level 1, so that a near miss costs le
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,17 @@ class Truth:
     def depth(self) -> int:
         """The deepest rank that a metric reads."""
         return max(request.k or 1 for request in self.requests)
+
+    def of_queries(self, rows: np.ndarray, relevance: Relevance) -> "Truth":
+        """The same for some of the queries, whose relevance is given."""
+        nearest = self.nearest[rows]
+        return replace(
+            self,
+            affinity=_affinity(relevance, nearest, self.affinity.shape[1]),
+            nearest=nearest,
+            own=self.own[rows],
+            reference={name: values[rows] for name, values in self.reference.items()},
+        )
 
 
 def check_relevance(
