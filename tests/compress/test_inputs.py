@@ -91,7 +91,10 @@ BAD = {
     "zeros": ({"items": np.zeros((200, 32))}, "all 200 rows are zero"),
     "constants": ({"items": np.ones((200, 32))}, "all 200 rows are the same"),
     "text": ({"items": np.full((200, 32), "a")}, "items must be real numbers"),
-    "a level of an unknown item": ({"judgements": [(0, 600, 1)]}, "an item from 0 to 599"),
+    "a level of an unknown item": (
+        {"judgements": [(0, 600, 1)]},
+        "judgements must name an item from 0 to 599",
+    ),
     "a level of an unknown query": ({"judgements": [(60, 0, 1)]}, "a query from 0 to 59"),
     "judgements and labels": (
         {"judgements": [(0, 0, 1)], "item_labels": np.zeros(600, int)},

@@ -125,7 +125,10 @@ def check_relevance(
     if judged is not None:
         if n_queries is None:
             raise InputError("judgements must come with queries, whose rows they name")
-        return Relevance(judged=judgements(judged, n_queries, n_items).rows)
+        try:
+            return Relevance(judged=judgements(judged, n_queries, n_items).rows)
+        except InputError as error:
+            raise InputError(str(error).replace("rows must", "judgements must", 1)) from None
     if not has_labels:
         return Relevance()
     items = _labels("item_labels", item_labels, n_items)
