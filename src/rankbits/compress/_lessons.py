@@ -43,17 +43,14 @@ def teach(
     training : ndarray of int64
         Rows of the items to learn from. Items that the learners find relevant are added.
     learners : ndarray of int64 or None, default=None
-        Rows of the queries whose judgements may be learned from; None takes all.
+        Rows of the queries whose judgements may be learned from, ascending; None takes all.
     """
-    if coder.lesson == "labels" and task.relevance.labels is not None:
-        hasher.fit(_rows(task.items, training), task.relevance.labels[1][training])
-    elif coder.lesson == "judgements" and task.relevance.judged is not None:
+    relevance = task.relevance
+    if coder.lesson == "labels" and relevance.labels is not None:
+        hasher.fit(_rows(task.items, training), relevance.labels[1][training])
+    elif coder.lesson == "judgements" and relevance.judged is not None:
         asked = np.arange(len(task.queries)) if learners is None else learners
-        judged = task.relevance.of_queries(asked).judged
-        assert judged is not None  # as those of all queries are there
-        judged = judged[judged[:, 2] > 0]
-        items = np.union1d(training, judged[:, 1])
-        judged[:, 1] = np.searchsorted(items, judged[:, 1])
+        items, judged = _judged_items(relevance.judged, asked, training)
         hasher.fit(
             _rows(task.items, items),
             query_X=_rows(task.queries, asked),
@@ -61,6 +58,16 @@ def teach(
         )
     else:
         hasher.fit(_rows(task.items, training))
+
+
+def _judged_items(
+    judged: np.ndarray, learners: np.ndarray, training: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the items to learn from, and judgements in terms of learners and these items."""
+    judged = judged[np.isin(judged[:, 0], learners) & (judged[:, 2] > 0)]
+    items = np.union1d(training, judged[:, 1])
+    places = np.searchsorted(learners, judged[:, 0]), np.searchsorted(items, judged[:, 1])
+    return items, np.column_stack([*places, judged[:, 2]])
 
 
 def _rows(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -166,8 +166,9 @@ def make_plan(
 ) -> Plan:
     """The largest sizes at which all but slow ways fit into the budget, or at least the first way.
 
-    Slow ways run if there is time left for them at these sizes. Where the first way, the most useful one, fits nowhere, the smallest sizes are taken with the
-    ways that fit, and with the fastest if none does.
+    Slow ways run if there is time left for them at these sizes. Where the first way, the most
+    useful one, fits nowhere, the smallest sizes are taken with the ways that fit, and with the
+    fastest if none does.
     """
     plans = [
         plan_of_size(task, coders, n_bytes, pools, rates, (*size, tuple(c.name for c in coders)))
