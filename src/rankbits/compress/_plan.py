@@ -6,7 +6,7 @@ and the rest does not, encoding and searches grow with items and bits.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -34,7 +34,7 @@ class Rates:
 
     Attributes
     ----------
-    fits : dict from str to pair of float
+    fits : mapping from str to pair of float
         A fit of each way to make codes: whatever its size, and for each training row and bit.
     encode : float
         Encoding, for each item and bit.
@@ -44,7 +44,7 @@ class Rates:
         The float ranking, for each query and item.
     """
 
-    fits: dict[str, Sequence[float]]
+    fits: Mapping[str, Sequence[float]]
     encode: float
     search: float
     reference: float
