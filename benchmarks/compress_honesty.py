@@ -73,8 +73,9 @@ def measure(
     requests = check_metrics(None, task.relevance.kind)
     stages = Stages(CellStore(out), task, seed, None, lambda line: print(f"  {line}", flush=True))
     pools = tuple(pools_of(POOLS, 10, len(task.items)))
+    tried = coders(methods, task.relevance.kind)
     n_training = min(TRAINING_ROWS, len(task.items))
-    plan = Plan(coders(methods), BYTES, pools, n_training, len(task.queries), seconds={})
+    plan = Plan(tried, BYTES, pools, n_training, len(task.queries), seconds={})
     truth = stages.find_truth(requests)
     cells = stages.measure(plan, truth, None, has_peers=False)
     return collect_candidates(cells, truth.metrics, len(task.items)), truth

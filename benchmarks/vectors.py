@@ -1,21 +1,27 @@
 """Speed and memory of evaluating float vectors, against a NumPy product and argsort.
 
-The contenders take turns in one process, one thread each, and the best of several rounds counts.
-NumPy's time ends with the sorted ids: reading metrics from them would come on top. Memory is the
-peak of the resident set during the call, beyond what was resident before.
+The contenders take turns in one process, one thread each unless --threads says otherwise, and the
+best of several rounds counts. NumPy's time ends with the sorted ids: reading metrics from them
+would come on top. It computes in single precision, as the vectors are, which does not tell near
+scores apart; --double adds NumPy in double precision, whose order is as exact as ours. Memory is
+the peak of the resident set during the call, beyond what was resident before. --cpu counts seconds
+of the processor instead of the clock's, for a machine that is busy.
 
-    python benchmarks/vectors.py [--items 1000000] [--queries 100] [--rounds 1] [--json FILE]
+    python benchmarks/vectors.py [--items 1000000] [--queries 100] [--rounds 1] [--threads 1]
+        [--double] [--cpu] [--json FILE]
 """
 
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")  # before NumPy reads them
+    threads = sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "1"
+    os.environ[variable] = threads  # before NumPy reads them
 
 import numpy as np
 
@@ -26,6 +32,7 @@ N_FEATURES = 384
 N_JUDGED = 50
 N_CLASSES = (100, 10)
 METRICS = ["AP", "nDCG@10"]
+NUMPY, NUMPY_DOUBLE = "numpy product and argsort", "the same in double precision"
 
 
 def draw(n_queries: int, n_items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -55,19 +62,24 @@ def affinities(n_queries: int, n_items: int) -> dict[str, Affinity]:
     return cases
 
 
-def sort_with_numpy(queries: np.ndarray, database: np.ndarray) -> None:
+def sort_with_numpy(queries: np.ndarray, database: np.ndarray, dtype: str = "f4") -> None:
     """All rankings, a few queries at a time so that scores and orders fit into memory."""
     for start in range(0, len(queries), 10):
-        scores = queries[start : start + 10] @ database.T
+        some = queries[start : start + 10].astype(dtype)
+        scores = np.empty((len(some), len(database)), dtype)
+        for first in range(0, len(database), 1 << 16):
+            rows = slice(first, first + (1 << 16))
+            scores[:, rows] = some @ database[rows].astype(dtype, copy=False).T
         np.argsort(-scores, axis=1)
 
 
-def measured(call: Callable[[], object]) -> tuple[float, float]:
+def measured(call: Callable[[], object], *, by_processor: bool) -> tuple[float, float]:
     """Seconds of a call, and the peak of the resident set beyond that before it, in MB."""
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-    before, start = _status("VmRSS"), time.perf_counter()
+    clock = time.process_time if by_processor else time.perf_counter
+    before, start = _status("VmRSS"), clock()
     call()
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     return seconds, (_status("VmHWM") - before) / 1024
 
 
@@ -81,24 +93,30 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=10**6)
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--double", action="store_true")
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     queries, database = draw(options.queries, options.items)
-    calls: dict[str, Callable[[], object]] = {
-        "numpy product and argsort": lambda: sort_with_numpy(queries, database)
-    }
+    calls: dict[str, Callable[[], object]] = {NUMPY: lambda: sort_with_numpy(queries, database)}
+    if options.double:
+        calls[NUMPY_DOUBLE] = lambda: sort_with_numpy(queries, database, "f8")
     for name, levels in affinities(options.queries, options.items).items():
         calls[name] = lambda levels=levels: evaluate_vectors(
-            queries, database, levels, METRICS, n_threads=1
+            queries, database, levels, METRICS, n_threads=options.threads
         )
-    runs = {name: [measured(call)] for name, call in calls.items()}
-    for _ in range(1, options.rounds):
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    for _ in range(options.rounds):
         for name, call in calls.items():
-            runs[name].append(measured(call))
+            runs[name].append(measured(call, by_processor=options.cpu))
     best = {name: min(seconds for seconds, _ in results) for name, results in runs.items()}
-    numpy_seconds = best.pop("numpy product and argsort")
-    print(f"{options.queries} queries, {options.items} items of {N_FEATURES} float32, one thread")
-    print(f"numpy product and argsort: {numpy_seconds:.2f} s")
+    numpy_seconds, double_seconds = best.pop(NUMPY), best.pop(NUMPY_DOUBLE, None)
+    threads = f"{options.threads} thread" + ("s" if options.threads > 1 else "")
+    print(f"{options.queries} queries, {options.items} items of {N_FEATURES} float32, {threads}")
+    print(f"{NUMPY}: {numpy_seconds:.2f} s")
+    if double_seconds is not None:
+        print(f"{NUMPY_DOUBLE}: {double_seconds:.2f} s")
     rows = {}
     for name, own in best.items():
         extra = max(megabytes for _, megabytes in runs[name])

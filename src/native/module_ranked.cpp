@@ -21,24 +21,28 @@ void create(RankedTies* self, Numbers marks, Integers starts, Out<uint32_t, nb::
     new (self) RankedTies(marks.data(), starts.data(), starts.size() - 1, reinterpret_cast<RankCounts*>(counts.data()));
 }
 
+template <class Number>
+size_t add_block(RankedTies& self, In<Number, nb::ndim<2>> distances, Numbers slack, Out<uint8_t, nb::ndim<2>> is_open, size_t n_threads) {
+    require_shape("distances", distances, {self.n_queries(), distances.shape(1)});
+    require_shape("slack", slack, {self.n_queries()});
+    require_shape("is_open", is_open, {self.n_queries(), distances.shape(1)});
+    size_t n_open = 0;
+    run(n_threads, [&](Workers& workers) {
+        return self.add_block(distances.data(), distances.shape(1), slack.data(), is_open.data(), &n_open, workers);
+    });
+    return n_open;
+}
+
 }  // namespace
 
 void define_ranked(nb::module_& m) {
     nb::class_<RankedTies>(m, "RankedTies")
         .def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert(), nb::keep_alive<1, 2>(),
              nb::keep_alive<1, 4>())
-        .def("add_block",
-             [](RankedTies& self, In<double, nb::ndim<2>> distances, Numbers slack, Out<uint8_t, nb::ndim<2>> is_open, size_t n_threads) {
-                 require_shape("distances", distances, {self.n_queries(), distances.shape(1)});
-                 require_shape("slack", slack, {self.n_queries()});
-                 require_shape("is_open", is_open, {self.n_queries(), distances.shape(1)});
-                 size_t n_open = 0;
-                 run(n_threads, [&](Workers& workers) {
-                     return self.add_block(distances.data(), distances.shape(1), slack.data(), is_open.data(), &n_open, workers);
-                 });
-                 return n_open;
-             },
-             nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(), nb::arg("n_threads") = 1)
+        .def("add_block", &add_block<double>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(),
+             nb::arg("n_threads") = 1)
+        .def("add_block", &add_block<float>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(),
+             nb::arg("n_threads") = 1)
         .def("add_pairs",
              [](RankedTies& self, Integers queries, Numbers distances) {
                  require_shape("distances", distances, {queries.size()});

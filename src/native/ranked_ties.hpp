@@ -25,7 +25,8 @@ public:
 
     // Adds n items to every query, distances in rows. is_open[q][i] says whether the exact distance is still to be added; n_open says of
     // how many pairs. A slack of 0 leaves none open. False if stopped.
-    bool add_block(const double* distances, size_t n, const double* slack, uint8_t* is_open, size_t* n_open, Workers& workers);
+    template <class Number>  // float or double
+    bool add_block(const Number* distances, size_t n, const double* slack, uint8_t* is_open, size_t* n_open, Workers& workers);
 
     // Adds single pairs with exact distances.
     void add_pairs(const int64_t* queries, const double* distances, size_t n);
@@ -39,8 +40,13 @@ private:
 
     size_t cell_of(const Grid& grid, double distance) const;  // in cells_
     size_t first_not_below(size_t q, size_t cell, double distance) const;
-    template <bool IsExact>
-    size_t add_row(size_t q, const double* row, size_t n, double slack, uint8_t* is_open);
+    template <bool IsExact, class Number>
+    size_t add_row(size_t q, const Number* row, size_t n, double slack, uint8_t* is_open);
+    template <class Number>
+    size_t add_row_by_cells(size_t q, const Number* row, size_t n, double slack, uint8_t* is_open);
+    double cell_width(size_t q) const;
+    bool is_counted_by_cells(size_t q, double slack) const;
+    size_t add_near_a_mark(size_t q, double distance, double slack, uint8_t* is_open);
 
     const double* marks_;
     RankCounts* counts_;

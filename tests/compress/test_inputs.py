@@ -1,5 +1,7 @@
 """Vectors as they come in, and what is said about bad ones."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,10 @@ BAD = {
     "zeros": ({"items": np.zeros((200, 32))}, "all 200 rows are zero"),
     "constants": ({"items": np.ones((200, 32))}, "all 200 rows are the same"),
     "text": ({"items": np.full((200, 32), "a")}, "items must be real numbers"),
-    "a level of an unknown item": ({"judgements": [(0, 600, 1)]}, "an item from 0 to 599"),
+    "a level of an unknown item": (
+        {"judgements": [(0, 600, 1)]},
+        "judgements must name an item from 0 to 599",
+    ),
     "a level of an unknown query": ({"judgements": [(60, 0, 1)]}, "a query from 0 to 59"),
     "judgements and labels": (
         {"judgements": [(0, 0, 1)], "item_labels": np.zeros(600, int)},
@@ -123,3 +128,35 @@ def test_bad_input_is_one_sentence_before_any_work(vectors, tmp_path, case):
         compress(out=tmp_path / "out", **arguments)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+def memory_of_a_run(folder, n_rows):
+    """The most that a run over a mapped file of so many rows of 1 KB allocates."""
+    rows = np.random.default_rng(0).standard_normal((5000, 256)).astype(np.float32)
+    shape = (n_rows, 256)
+    items = np.lib.format.open_memmap(folder / f"{n_rows}.npy", "w+", np.float32, shape=shape)
+    for place in range(n_rows // 5000):
+        items[place * 5000 : (place + 1) * 5000] = np.roll(rows, place, axis=1)
+    del items
+    tracemalloc.start()
+    compress(
+        folder / f"{n_rows}.npy",
+        rows[:40] + 0.1 * rows[40:80],
+        out=folder / f"out_{n_rows}",
+        n_bytes=4,
+        methods=["sign"],
+        pools=(50,),
+        onnx=False,
+        n_threads=1,
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_as_a_mapped_file_does(tmp_path):
+    """Both runs learn from 20,000 rows; 75,000 further rows have 77 MB."""
+    memory_of_a_run(tmp_path, 25_000)  # imports what a run imports
+    few = memory_of_a_run(tmp_path, 25_000)
+    assert memory_of_a_run(tmp_path, 100_000) - few < 30e6

@@ -89,3 +89,35 @@ def test_a_part_of_the_queries_has_the_same_truth(vectors, part):
     np.testing.assert_array_equal(
         affinity.indices(every, every), truth.affinity.indices(every, every)[rows]
     )
+
+
+def test_queries_of_another_length_are_told(vectors):
+    assert not prepared(vectors["items"], vectors["queries"]).notes
+    task = prepared(vectors["items"], 0.1 * vectors["queries"])
+    assert "times as long as items in the median" in task.notes[0]
+    by_product = prepare_task(
+        vectors["items"], 0.1 * vectors["queries"], None, None, None, "ip", None, 0, None
+    )
+    assert not by_product.notes
+
+
+def test_queries_without_a_direction_are_left_out_and_told(vectors):
+    queries = vectors["queries"].copy()
+    queries[[2, 9]] = 0
+    task = prepared(vectors["items"], queries)
+    assert len(task.queries) == len(queries) - 2
+    assert not np.isin([2, 9], task.query_rows).any()
+    assert any("2 queries are zero" in note for note in task.notes)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_small_numbers_rank_as_what_they_stand_for(vectors, dtype):
+    """int8 and float16 are ranked by their own values, not by those of a wider copy."""
+    scale = 127 / np.abs(vectors["items"]).max() if dtype == "int8" else 1.0
+    narrow = {
+        name: np.round(scale * vectors[name], 3).astype(dtype) for name in ("items", "queries")
+    }
+    wide = {name: rows.astype(np.float64) for name, rows in narrow.items()}
+    _, truth = task_of({**vectors, **narrow})
+    _, expected = task_of({**vectors, **wide})
+    np.testing.assert_array_equal(truth.nearest, expected.nearest)

@@ -152,6 +152,23 @@ def _exact_score(query, item, metric):
     return (1 if product > 0 else -1) * product**2 / sum(b * b for b in x)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_single_precision_with_few_relevant_items_changes_nothing(metric, dtype, monkeypatch):
+    """Thousands of items, some equal and some one rounding apart from a relevant one."""
+    rng = np.random.default_rng(0)
+    database = rng.standard_normal((9000, 24)).astype(dtype)
+    queries = rng.standard_normal((5, 24)).astype(dtype)
+    judged = [(query, item, 1 + item % 2) for query in range(5) for item in range(40)]
+    database[100:140] = database[:40]
+    database[200:240] = np.nextafter(database[:40], np.array(9, dtype))
+    arguments = queries, database, affinity.judgements(judged, 5, 9000), NAMES, metric
+    quick = evaluate_vectors(*arguments)
+    monkeypatch.setattr(_ranked, "_QUICK_MARKS", -1)
+    for name, values in evaluate_vectors(*arguments).per_query.items():
+        np.testing.assert_array_equal(quick.per_query[name], values)
+
+
 def test_zero_tiny_and_huge_vectors_have_a_cosine():
     directions = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.2], [0.0, 0.0]])
     scales = np.array([1e-160, 1.0, 1e90, 1.0])

@@ -98,3 +98,25 @@ def ties_of(marks=(1.0, 2.0), starts=(0, 2), n_counts=2):
 def test_arrays_that_do_not_fit_are_refused(call, reason):
     with pytest.raises(ValueError, match=reason):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n_marks", [3, 50, 256])
+def test_many_items_between_few_marks_are_counted_by_cells(dtype, n_marks):
+    """Items are as far off as the slack allows, and some lie on marks or beyond all of them."""
+    rng = np.random.default_rng(n_marks)
+    marks = np.sort(rng.standard_normal(n_marks))
+    marks[1] = marks[0]  # of equal marks the first counts
+    exact = np.concatenate([marks, rng.standard_normal(9000), rng.uniform(-9, 9, 1000)])
+    slack = (marks[-1] - marks[0]) / 10_000
+    row = (exact + rng.uniform(-0.99, 0.99, len(exact)) * slack).astype(dtype)[None]
+    row[0, -1] = np.nan
+    counts, is_open = np.zeros((n_marks, 2), np.uint32), np.zeros(row.shape, np.uint8)
+    ties = _native.RankedTies(marks, np.array([0, n_marks]), counts)
+    n_open = ties.add_block(row, np.array([slack]), is_open)
+    open_items = np.flatnonzero(is_open[0])
+    assert n_open == len(open_items)
+    near = np.abs(row[0].astype(float)[:, None] - marks).min(axis=1) <= 1.001 * slack
+    assert set(open_items) <= set(np.flatnonzero(near | np.isnan(row[0])))
+    ties.add_pairs(np.zeros(n_open, np.int64), exact[open_items])
+    np.testing.assert_array_equal(counts, counted_by_loop(marks, exact))

@@ -25,40 +25,74 @@ class Coder:
         Its name for `rankbits.methods.get`.
     params : mapping
         Parameters of the method beside code length and seed.
-    is_usual : bool
-        Whether it is tried where no methods are named.
+    lesson : {"items", "labels", "judgements"}
+        What it learns from: the vectors of items alone, their labels too, or judged queries.
+    truths : tuple of str
+        The kinds of truth for which it is tried where no methods are named; empty for all.
+    is_slow : bool
+        Whether it is tried only if the budget has time left after all others.
     """
 
     name: str
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    is_usual: bool = True
+    lesson: str = "items"
+    truths: tuple[str, ...] = ()
+    is_slow: bool = False
 
+
+_TALR = {"encoder": "linear"}
 
 CODERS = (  # the most useful first: where time is short, the last are left out
     Coder("distilled", "distilled"),
+    Coder(
+        "distilled-groups",
+        "distilled",
+        {"n_neighbors": 50, "temperature": 0.6},
+        truths=("labels",),
+    ),
     Coder("itq", "itq"),
     Coder("pca-rr", "pca-rr"),
     Coder("sign", "sign"),
     Coder("sign-raw", "sign", {"center": False}),
-    Coder("talr-ndcg", "talr-ndcg", {"encoder": "linear"}, is_usual=False),  # slow, for its gain
+    Coder(
+        "talr-ndcg-labels",
+        "talr-ndcg",
+        {**_TALR, "queries": "own"},
+        "labels",
+        ("labels",),
+        is_slow=True,
+    ),
+    Coder("talr-ndcg-judged", "talr-ndcg", _TALR, "judgements", ("judgements",), is_slow=True),
+    Coder("talr-ndcg", "talr-ndcg", _TALR, is_slow=True),
+    Coder("talr-ndcg-own", "talr-ndcg", {**_TALR, "queries": "own"}, is_slow=True),
 )
 
 
-def coders(names: Iterable[str] | None) -> tuple[Coder, ...]:
-    """The ways of these names, or all that can be used here; a method's own name will do too."""
+def coders(names: Iterable[str] | None, truth: str | None = None) -> tuple[Coder, ...]:
+    """The ways of these names, or all that can be used here; a method's own name will do too.
+
+    `truth` is the kind of truth that decides what is usual; None takes what suits any.
+    """
     from rankbits import methods
 
     known = {coder.name: coder for coder in CODERS}
     if names is None:
-        return tuple(coder for coder in CODERS if coder.is_usual and _is_usable(coder))
+        return tuple(c for c in CODERS if (not c.truths or truth in c.truths) and _is_usable(c))
     chosen = [names] if isinstance(names, str) else list(names)
     if not chosen:
         raise InputError("methods must not be empty; leave them out for the usual ones")
     for name in chosen:
         if name not in known:
             _check.choice("methods", name, (*known, *methods.names()))
-    return tuple(known.get(name, Coder(name, name)) for name in dict.fromkeys(chosen))
+    tried = tuple(known.get(name, Coder(name, name)) for name in dict.fromkeys(chosen))
+    for coder in tried:
+        if truth is not None and coder.lesson not in ("items", truth):
+            raise InputError(
+                f"methods must suit the data: {coder.name} learns from {coder.lesson}, and there "
+                "are none; give them, or leave it out"
+            )
+    return tried
 
 
 def create_hasher(coder: Coder, n_bytes: int, seed: int, n_threads: int | None) -> Any:

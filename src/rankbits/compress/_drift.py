@@ -17,6 +17,7 @@ from rankbits._json import as_json
 from rankbits.codes import BinaryCodes
 from rankbits.compress._candidates import Coder, coders, create_hasher
 from rankbits.compress._compressed import Compressed
+from rankbits.compress._lessons import teach
 from rankbits.compress._lists import NO_POOL
 from rankbits.compress._measuring import measure_kind
 from rankbits.compress._searching import build_search
@@ -134,7 +135,8 @@ def _refit(compressed: Compressed, task: Task, seed: int, n_threads: int | None)
     coder: Coder = coders([chosen["method"]])[0]
     hasher = create_hasher(coder, chosen["bytes"], seed, n_threads)
     training = task.training_rows(compressed.result["plan"]["training_rows"], seed)
-    return hasher.fit(np.asarray(task.items[training], np.float32))
+    teach(hasher, coder, task, training)  # from items alone: new ones have no labels here
+    return hasher
 
 
 def _gain(old: np.ndarray, new: np.ndarray, reference: np.ndarray) -> dict[str, float]:

@@ -6,12 +6,14 @@ and every pool is scored after its items are put in order by the original vector
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankbits.compress._candidates import Coder, create_hasher
+from rankbits.compress._lessons import learning_parts, others, teach
 from rankbits.compress._lists import NO_POOL, ends_inside, score_pools, without_own
 from rankbits.compress._searching import QUERY_KINDS, CodeSearch, build_search
 from rankbits.compress._task import Task
@@ -57,15 +59,33 @@ def measure_coder(
         Threads of the searches; None takes all.
     """
     started = time.perf_counter()
+    fit = partial(fit_or_load, coder, n_bytes, task, training, seed=seed, n_threads=n_threads)
     try:
-        hasher = fit_or_load(coder, n_bytes, task, training, model, seed, n_threads)
+        hasher = fit(model)
+        is_taught = coder.lesson == "judgements"
+        parts = learning_parts(len(task.queries), seed) if is_taught else []
+        unseen = [
+            (fit(model.with_name(f"part{k}-{model.name}"), others(part, len(task.queries))), part)
+            for k, part in enumerate(parts)
+        ]
     except InputError as error:
         return {"left_out": str(error)}
     fitted = time.perf_counter()
     search = build_search(hasher, task.items, task.similarity, n_threads)
     encoded = time.perf_counter()
-    kinds = {kind: measure_kind(search, kind, task, truth, pools, n_threads)
-             for kind in QUERY_KINDS}  # fmt: skip
+    values = {
+        kind: score_parts(unseen, kind, task, truth, pools, n_threads)
+        if is_taught
+        else score_kind(search, kind, task, truth, pools, n_threads)
+        for kind in QUERY_KINDS
+    }
+    kinds = {
+        kind: {
+            "values": values[kind],
+            "microseconds": time_pools(search, kind, task, pools, truth.depth),
+        }
+        for kind in QUERY_KINDS
+    }
     return {
         "bits": hasher.n_bits_,
         "model": model.name,
@@ -85,6 +105,8 @@ def fit_or_load(
     task: Task,
     training: np.ndarray,
     model: Path,
+    learners: np.ndarray | None = None,
+    *,
     seed: int,
     n_threads: int | None,
 ) -> Any:
@@ -94,9 +116,38 @@ def fit_or_load(
     if model.exists():
         return methods.load(model)
     hasher = create_hasher(coder, n_bytes, seed, n_threads)
-    hasher.fit(np.asarray(task.items[training], np.float32))
+    teach(hasher, coder, task, training, learners)
     hasher.save(model)
     return methods.load(model)  # what is measured is what a user will load
+
+
+Values = dict[str, dict[str, list[float]]]  # of every query, by pool and metric
+
+
+def score_parts(
+    unseen: Sequence[tuple[Any, np.ndarray]],
+    kind: str,
+    task: Task,
+    truth: Truth,
+    pools: Sequence[int],
+    n_threads: int | None,
+) -> Values:
+    """Values of every query by the model that did not learn from it."""
+    columns: dict[str, dict[str, np.ndarray]] = {}
+    for hasher, part in unseen:
+        some = task.of_queries(part)
+        search = build_search(hasher, task.items, task.similarity, n_threads)
+        values = score_kind(
+            search, kind, some, truth.of_queries(part, some.relevance), pools, n_threads
+        )
+        for pool, by_metric in values.items():
+            for metric, column in by_metric.items():
+                place = columns.setdefault(pool, {})
+                place.setdefault(metric, np.empty(len(task.queries)))[part] = column
+    return {
+        pool: {metric: column.tolist() for metric, column in by_metric.items()}
+        for pool, by_metric in columns.items()
+    }
 
 
 def measure_kind(
@@ -108,6 +159,21 @@ def measure_kind(
     n_threads: int | None,
 ) -> dict[str, Any]:
     """Values of every query by pool and metric, and the microseconds of a query by pool."""
+    return {
+        "values": score_kind(search, kind, task, truth, pools, n_threads),
+        "microseconds": time_pools(search, kind, task, pools, truth.depth),
+    }
+
+
+def score_kind(
+    search: CodeSearch,
+    kind: str,
+    task: Task,
+    truth: Truth,
+    pools: Sequence[int],
+    n_threads: int | None,
+) -> Values:
+    """Values of every query by pool and metric."""
     depth = max([*pools, 4 * truth.depth])
     depth = min(depth + int((task.own >= 0).any()), len(task.items))
     distances, ids = _in_parts(task.queries, lambda part: search.nearest(part, kind, depth,
@@ -117,10 +183,7 @@ def measure_kind(
     heads = None
     if not ends_inside(distances, truth.depth, n_ranked):  # ties longer than the lists
         heads = _score_all_items(search, kind, task, truth, n_threads)
-    return {
-        "values": score_pools(truth, task, distances, ids, pools, heads),
-        "microseconds": time_pools(search, kind, task, pools, truth.depth),
-    }
+    return score_pools(truth, task, distances, ids, pools, heads)
 
 
 def time_pools(

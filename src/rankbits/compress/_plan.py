@@ -1,23 +1,26 @@
 """The plan: what will run, how long it will take, and what is left out where time is short.
 
-Seconds are estimated by a small fit of every way to make codes and a small search, both on a sample
-of the items, and scaled: fits grow with rows and bits, encoding and searches with items and bits.
+Seconds are estimated by two small fits of every way to make codes and a small search, all on a
+sample of the items, and scaled: what two fits of different sizes differ in grows with rows and bits
+and the rest does not, encoding and searches grow with items and bits.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rankbits.compress._candidates import Coder, create_hasher
+from rankbits.compress._lessons import N_PARTS, teach
 from rankbits.compress._searching import QUERY_KINDS, build_search
 from rankbits.compress._task import Task
 from rankbits.errors import InputError
 from rankbits.evaluation import nearest_vectors
 
-_PROBE_ROWS, _PROBE_ITEMS, _PROBE_QUERIES = 1000, 10_000, 100
+_PROBE_ROWS, _PROBE_ITEMS, _PROBE_QUERIES = (400, 1200), 10_000, 100
 _SAFETY = 1.25  # of estimates, where they decide what is left out
 _LIST_SECONDS = 2e-4  # of a query, to score one of its lists
 _SIZES = ((20_000, 1000), (20_000, 500), (10_000, 500), (10_000, 200), (5000, 100))
@@ -31,8 +34,8 @@ class Rates:
 
     Attributes
     ----------
-    fits : dict from str to float
-        A fit of each way to make codes, for each training row and bit.
+    fits : mapping from str to pair of float
+        A fit of each way to make codes: whatever its size, and for each training row and bit.
     encode : float
         Encoding, for each item and bit.
     search : float
@@ -41,7 +44,7 @@ class Rates:
         The float ranking, for each query and item.
     """
 
-    fits: dict[str, float]
+    fits: Mapping[str, Sequence[float]]
     encode: float
     search: float
     reference: float
@@ -130,8 +133,7 @@ def measure_rates(
     items, queries = np.asarray(task.items[rows]), task.queries[:_PROBE_QUERIES]
     fits, hasher = {}, None
     for coder in coders:
-        fitted, seconds = _small_fit(coder, n_bytes, items[:_PROBE_ROWS], seed, n_threads)
-        fits[coder.name] = seconds / (len(items[:_PROBE_ROWS]) * 8 * n_bytes)
+        fitted, fits[coder.name] = _small_fits(coder, n_bytes, task, rows, seed, n_threads)
         hasher = hasher or fitted
     if hasher is None:
         raise InputError(
@@ -162,10 +164,11 @@ def make_plan(
     rates: Rates,
     budget_seconds: float | None,
 ) -> Plan:
-    """The largest sizes at which everything fits into the budget, or at least the first way.
+    """The largest sizes at which all but slow ways fit into the budget, or at least the first way.
 
-    Where the first way, the most useful one, fits nowhere, the smallest sizes are taken with the
-    ways that fit, and with the fastest if none does.
+    Slow ways run if there is time left for them at these sizes. Where the first way, the most
+    useful one, fits nowhere, the smallest sizes are taken with the ways that fit, and with the
+    fastest if none does.
     """
     plans = [
         plan_of_size(task, coders, n_bytes, pools, rates, (*size, tuple(c.name for c in coders)))
@@ -175,7 +178,8 @@ def make_plan(
         return plans[0]
     seconds = budget_seconds / _SAFETY
     fitting = [plan.within(seconds) for plan in plans]
-    whole = [plan for plan in fitting if not plan.left_out]
+    slow = {coder.name for coder in coders if coder.is_slow}
+    whole = [plan for plan in fitting if slow.issuperset(plan.left_out)]
     useful = [plan for plan in fitting if coders[0] in plan.coders]
     return next(iter([*whole, *useful, fitting[-1]]))
 
@@ -240,24 +244,38 @@ def _estimate(
     n_items, all_bits = len(task.items), 8 * sum(n_bytes)
     asking = rates.search * n_items * n_queries * all_bits
     asking += _LIST_SECONDS * n_queries * (len(pools) + 1) * len(QUERY_KINDS) * len(n_bytes)
-    shared = rates.encode * n_items * all_bits + asking
+    encoding = rates.encode * n_items * all_bits
     seconds = {"reference": 2 * rates.reference * n_items * n_queries}
     for coder in coders:
-        seconds[coder.name] = rates.fits[coder.name] * n_training * all_bits + shared
+        fixed, rate = rates.fits[coder.name]
+        n_encoded = N_PARTS + 1 if coder.lesson == "judgements" else 1
+        learning = fixed * len(n_bytes) + rate * n_training * all_bits
+        seconds[coder.name] = learning + n_encoded * encoding + asking
     return seconds
 
 
-def _small_fit(
-    coder: Coder, n_bytes: int, rows: np.ndarray, seed: int, n_threads: int | None
-) -> tuple[Any, float]:
-    """A fitted method and its seconds; None where the method cannot make such codes."""
-    hasher = create_hasher(coder, n_bytes, seed, n_threads)
-    started = time.perf_counter()
-    try:
-        hasher.fit(np.asarray(rows, np.float32))
-    except InputError:
-        return None, 0.0
-    return hasher, time.perf_counter() - started
+def _small_fits(
+    coder: Coder, n_bytes: int, task: Task, rows: np.ndarray, seed: int, n_threads: int | None
+) -> tuple[Any, tuple[float, float]]:
+    """A fitted method, the seconds that any fit takes and those for each row and bit.
+
+    None for a method that cannot make such codes. Slow ones are fitted once, to save time: all of
+    it counts as growing. Judgements are learned from several times.
+    """
+    times: list[float] = []
+    sizes = [min(size, len(rows)) for size in _PROBE_ROWS]
+    for size in sizes[:1] if coder.is_slow else sizes:
+        hasher = create_hasher(coder, n_bytes, seed, n_threads)
+        try:
+            seconds, _ = _timed(partial(teach, hasher, coder, task, np.sort(rows[:size])))
+        except InputError:
+            return None, (0.0, 0.0)
+        times.append(seconds)
+    n_fits = N_PARTS + 1 if coder.lesson == "judgements" else 1
+    if len(times) == 1:
+        return hasher, (0.0, n_fits * times[0] / (sizes[0] * 8 * n_bytes))
+    rate = max(0.0, times[1] - times[0]) / max(1, sizes[1] - sizes[0])
+    return hasher, (max(0.0, times[0] - rate * sizes[0]), rate / (8 * n_bytes))
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -13,7 +13,7 @@ from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
 from rankbits.codes import MAX_BITS
 from rankbits.compress import _folder
-from rankbits.compress._candidates import POOLS, Coder, coders
+from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._compressed import Compressed
 from rankbits.compress._lists import pools_of
 from rankbits.compress._peers import require_faiss
@@ -145,7 +145,7 @@ class _Options:
 
     lengths: tuple[int, ...]
     keep: float
-    coders: tuple[Coder, ...]
+    methods: tuple[str, ...] | None
     pools: tuple[int, ...]
     has_peers: bool
     budget_seconds: float | None
@@ -161,7 +161,7 @@ def _check_options(
     options = _Options(
         _lengths(n_bytes),
         float(keep),
-        coders(methods),
+        None if methods is None else tuple(coder.name for coder in coders(methods)),
         tuple(_check.whole("pools", pool, 1) for pool in pools),
         _check.flag("peers", peers),
         None if budget is None else 60 * _check.number("budget", budget, closed=False),
@@ -179,7 +179,8 @@ def _measure(
     """All stages one after the other; the result lacks only what files say."""
     depth = max(request.k or 1 for request in requests)
     pools = pools_of(options.pools, depth, len(stages.task.items))
-    plan = stages.make_plan(options.coders, options.lengths, pools, options.budget_seconds)
+    tried = coders(options.methods, stages.task.relevance.kind)
+    plan = stages.make_plan(tried, options.lengths, pools, options.budget_seconds)
     truth = stages.find_truth(requests)
     diagnosis = stages.diagnose(plan.n_bytes)
     cells = stages.measure(plan, truth, options.budget_seconds, has_peers=options.has_peers)

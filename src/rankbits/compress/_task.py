@@ -23,6 +23,7 @@ from rankbits.histogram import VECTOR_METRICS
 FEWEST_QUERIES = 20
 MOST_QUERIES = 1000  # unless a number is given: more say little more
 _FEWEST_ITEMS = 100
+_MOST_RATIO = 1.5  # of the lengths of queries and items, beyond which it is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +124,8 @@ def prepare_task(
     require_different("items", profile)
     if asked is None:
         return _items_ask(rows, profile, relevance, similarity, n_queries, seed)
-    profile_vectors("queries", asked)
-    return _queries_ask(rows, profile, asked, relevance, similarity, n_queries, seed)
+    norms = profile_vectors("queries", asked).norms
+    return _queries_ask(rows, profile, asked, norms, relevance, similarity, n_queries, seed)
 
 
 def _items_ask(
@@ -161,20 +162,27 @@ def _queries_ask(
     items: np.ndarray,
     profile: Profile,
     queries: np.ndarray,
+    query_norms: np.ndarray,
     relevance: Relevance,
     similarity: str,
     n_queries: int | None,
     seed: int,
 ) -> Task:
-    rows, notes = np.arange(len(queries)), list(_item_notes(profile))
+    notes = [*_item_notes(profile), *_length_notes(query_norms, profile.norms, similarity)]
     is_judged = relevance.kind == "judgements"
     asked = np.asarray(queries)
+    rows = np.arange(len(queries))
+    if similarity != "l2" and not query_norms.all():
+        rows = np.flatnonzero(query_norms)
+        notes.append(
+            f"{len(queries) - len(rows)} queries are zero, which ranks no item above another; they "
+            "are left out"
+        )
     if not is_judged:
-        rows = np.sort(np.unique(hash_rows(asked), return_index=True)[1])
-        if len(rows) < len(queries):
-            notes.append(
-                f"{len(queries) - len(rows)} queries are copies of others; each is asked once"
-            )
+        n_rows = len(rows)
+        rows = np.sort(rows[np.unique(hash_rows(asked[rows]), return_index=True)[1]])
+        if len(rows) < n_rows:
+            notes.append(f"{n_rows - len(rows)} queries are copies of others; each is asked once")
     own = np.full(len(queries), -1)
     copies = equal_items(asked, items, profile.hashes)
     n_copies = int((copies[rows] >= 0).sum())
@@ -216,3 +224,14 @@ def _item_notes(profile: Profile) -> tuple[str, ...]:
     if profile.n_zero:
         notes.append(f"{profile.n_zero} items are zero; they have no direction and rank anywhere")
     return tuple(notes)
+
+
+def _length_notes(queries: np.ndarray, items: np.ndarray, similarity: str) -> tuple[str, ...]:
+    """A cosine does not see lengths, but methods that center items move longer queries less."""
+    ratio = float(np.median(queries[queries > 0]) / np.median(items[items > 0]))
+    if similarity != "cosine" or 1 / _MOST_RATIO < ratio < _MOST_RATIO:
+        return ()
+    return (
+        f"queries are {ratio:.2g} times as long as items in the median: most codes are made for "
+        "vectors of one length and lose more than they have to; scale queries and items alike",
+    )

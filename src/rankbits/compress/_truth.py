@@ -6,7 +6,7 @@ rank 50 level 2 and those down to rank 200 level 1, so that a near miss costs le
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,17 @@ class Truth:
         """The deepest rank that a metric reads."""
         return max(request.k or 1 for request in self.requests)
 
+    def of_queries(self, rows: np.ndarray, relevance: Relevance) -> "Truth":
+        """The same for some of the queries, whose relevance is given."""
+        nearest = self.nearest[rows]
+        return replace(
+            self,
+            affinity=_affinity(relevance, nearest, self.affinity.shape[1]),
+            nearest=nearest,
+            own=self.own[rows],
+            reference={name: values[rows] for name, values in self.reference.items()},
+        )
+
 
 def check_relevance(
     judged: Any, query_labels: Any, item_labels: Any, n_queries: int | None, n_items: int
@@ -114,7 +125,10 @@ def check_relevance(
     if judged is not None:
         if n_queries is None:
             raise InputError("judgements must come with queries, whose rows they name")
-        return Relevance(judged=judgements(judged, n_queries, n_items).rows)
+        try:
+            return Relevance(judged=judgements(judged, n_queries, n_items).rows)
+        except InputError as error:
+            raise InputError(str(error).replace("rows must", "judgements must", 1)) from None
     if not has_labels:
         return Relevance()
     items = _labels("item_labels", item_labels, n_items)

@@ -65,13 +65,13 @@ def _nearest(
     for start in range(0, n_items, step):
         items = slice(start, min(start + step, n_items))
         block = source.open_block(items, n_threads)
-        rough, slack = block.rough(queries)
+        rough, slack = block.rough(queries, is_quick=True)
         if own is not None:
             rough[np.arange(items.start, items.stop) == own[:, None]] = np.inf
         farthest = best.farthest
         if start == 0 and k <= rough.shape[1]:  # the first block says how far k items are at most
             farthest = np.partition(rough, k - 1, axis=1)[:, k - 1] + slack
-        may_be_near = ~(rough - slack[:, None] > farthest[:, None])  # also where it is NaN
+        may_be_near = ~(rough > (farthest + slack)[:, None])  # also where it is NaN
         rows, columns = np.nonzero(may_be_near & ~np.isposinf(rough))
         if rows.size:
             distances = block.exact(rows + queries.start, columns)

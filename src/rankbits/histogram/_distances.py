@@ -27,8 +27,11 @@ class ItemBlock(Protocol):
         """
         ...
 
-    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Distances (queries, items) as float64, and how far those of each query may be off."""
+    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Distances (queries, items), and how far those of each query may be off.
+
+        They are float64, or float32 if they may be quick rather than near.
+        """
         ...
 
 
@@ -90,7 +93,7 @@ class _CodeBlock:
         rows, n_pairs = np.unique(queries, return_counts=True)
         return self._sums(self._weights[rows], self._packed[items], n_pairs)
 
-    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
         weights, n_items = self._weights[queries], len(self._packed)
         distances = np.empty((len(weights), n_items))
         for start in range(0, len(weights), self._n_threads):  # each thread has a query of its own

@@ -31,6 +31,9 @@ Progress = Callable[[int, int], None]
 _QUERIES = 256
 _RELEVANT = 3 << 19  # pairs held at once, at some 25 bytes each
 _CELLS = 1 << 20  # distances of a block
+_QUICK_CELLS = 1 << 22  # the same of numbers in single precision, where few queries have marks
+_QUICK_MARKS = 256  # of a query, up to which single precision leaves few pairs open
+_MOST_OPEN = 0.06  # share of the pairs of a block, beyond which double precision is faster
 _MARK_ITEMS = 1 << 12  # few enough to stay in cache while several queries look at them
 _TABLE_CELLS = 1 << 18  # counts of the histograms that are handed on together
 
@@ -126,6 +129,7 @@ class _Batch:
         self._n_queries = queries.stop - queries.start
         self._own, self._n_threads = own, n_threads
         self._starts = np.concatenate([[0], np.cumsum(n_relevant)])
+        self._is_quick = bool(n_relevant.max(initial=0) <= _QUICK_MARKS)
 
     def count(self) -> Iterator[int]:
         """Both passes; yields the number of items that the second has done."""
@@ -155,7 +159,8 @@ class _Batch:
 
     def _blocks(self, most_items: int) -> Iterator[slice]:
         n_items = self._source.shape[1]
-        step = min(most_items, max(1, _CELLS // self._n_queries))
+        cells = _QUICK_CELLS if self._is_quick else _CELLS
+        step = min(most_items, max(1, cells // self._n_queries))
         for start in range(0, n_items, step):
             yield slice(start, min(start + step, n_items))
 
@@ -195,14 +200,16 @@ class _Batch:
     def _add_block(self, ties: "_native.RankedTies", items: slice) -> None:
         """Count the irrelevant items of a block; open pairs by their exact distances."""
         block = self._source.open_block(items, self._n_threads)
-        distances, slack = block.rough(self._queries)
+        distances, slack = block.rough(self._queries, is_quick=self._is_quick)
         relevant = relevant_pairs(self._affinity, self._queries, items)
         distances[relevant.queries, relevant.items] = np.inf  # their places are known
         owners = np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
         distances[owners, self._own[owners] - items.start] = np.inf
         is_open = np.empty(distances.shape, np.uint8)
-        if ties.add_block(distances, slack, is_open, self._n_threads):
-            queries, rows = np.nonzero(is_open)
+        n_open = ties.add_block(distances, slack, is_open, self._n_threads)
+        self._is_quick = self._is_quick and n_open <= _MOST_OPEN * is_open.size
+        if n_open:
+            queries, rows = np.nonzero(is_open.view(np.bool_))
             ties.add_pairs(queries, self._exact(block, queries, rows))
 
     def _table(self, q: int, depth: int | None) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Distances between float vectors, block by block.
 
-A matrix product in double gives every distance up to a bound on its rounding, which depends on how
-the work was cut; where that leaves a pair's place open, a sum in a fixed order decides. So equal
-vectors always have equal distances, and items at exactly the same distance are ties.
+A matrix product gives every distance up to a bound on its rounding, which depends on how the work
+was cut; where that leaves a pair's place open, a sum in a fixed order decides. So equal vectors
+always have equal distances, and items at exactly the same distance are ties. Where a query has few
+relevant items, few pairs are open even if the product is in single precision, at half the cost.
 
 Notation:
-    q, x  vectors of a query and of an item     d  numbers in a vector     u  2^-52
+    q, x  vectors of a query and of an item     d  numbers in a vector
+    u     2^-52, or 2^-24 in single precision, where it is the greatest error of one operation
 """
 
 from typing import Any
@@ -21,7 +23,9 @@ _KERNEL_METRICS = ("l2", "ip", "cosine")  # in the order of the kernel's numbers
 _KERNEL_DTYPES = ("float16", "float32", "float64", "int8", "uint8")
 _SAFETY = 4.0  # of the bound on rounding: product, norms and the sum in a fixed order
 _UNIT = np.finfo(np.float64).eps
+_UNIT_SINGLE = 2.0**-24
 _LONGEST, _SHORTEST = 1e200, 1e-200  # squares beyond which a norm overflows or vanishes
+_LONGEST_SINGLE, _SHORTEST_SINGLE = 1e30, 1e-20  # the same in single precision, with room to spare
 _BLOCK_ITEMS = 1 << 16
 _WIDE_CELLS = 1 << 18  # numbers that are converted at a time: 2 MB, which stay in cache
 _WHOLE_BITS = 53  # of a double: sums of whole numbers below 2^53 are exact in any order
@@ -100,7 +104,38 @@ class _VectorBlock:
             return np.square(distances)
         return distances - 1.0 if metric == "cosine" else distances
 
-    def rough(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        quick = self._rough_in_single(queries) if is_quick else None
+        return self._rough_in_double(queries) if quick is None else quick
+
+    def _rough_in_single(self, queries: slice) -> tuple[np.ndarray, np.ndarray] | None:
+        """None where single precision could overflow or vanish, or where double is exact.
+
+        A product is off by at most d u |q| |x|, whatever the order of its sum, and so is a square
+        by d u |x|^2; a few roundings of single numbers come on top.
+        """
+        source = self._source
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is seen below
+            rows = self._rows.astype(np.float32, copy=False)
+            squares = np.einsum("ij,ij->i", rows, rows)
+        extremes = np.concatenate([squares, source.squares[queries]])
+        is_safe = (extremes < _LONGEST_SINGLE) & (extremes > _SHORTEST_SINGLE)
+        if source.is_whole or not is_safe.all():
+            return None
+        distances = source.queries[queries].astype(np.float32) @ rows.T
+        norms, longest = np.sqrt(source.squares[queries]), np.sqrt(float(squares.max()))
+        rounding = 1.01 * _UNIT_SINGLE * (rows.shape[1] + 8)
+        if source.metric == "cosine":
+            distances *= -1.0 / np.sqrt(squares)
+            return distances, 1.5 * rounding * norms
+        if source.metric == "ip":
+            return np.negative(distances, out=distances), rounding * norms * longest
+        distances *= -2.0
+        distances += squares
+        distances += source.squares[queries, None].astype(np.float32)
+        return distances, 2.0 * rounding * (norms + longest) ** 2
+
+    def _rough_in_double(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
         products, squares = self._products(self._source.queries[queries])
         if not (squares <= _LONGEST).all():
             raise InputError(_not_finite(self._first + int(np.argmin(squares <= _LONGEST))))

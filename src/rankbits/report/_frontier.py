@@ -200,6 +200,8 @@ def _styles(candidates: Sequence[Candidate]) -> dict[str, dict[str, Any]]:
     for place, method in enumerate(ours):
         token, mark = _LINES[place % _MOST_METHODS]
         styles[method] = {"color": COLOURS[token], "marker": mark}
+        if place >= _MOST_METHODS:  # colors and marks begin anew, with hollow marks
+            styles[method]["markerfacecolor"] = "none"
     peers = dict.fromkeys(row["method"] for row in candidates if row["is_peer"])
     for place, method in enumerate(peers):
         styles[method] = {"color": COLOURS[_PEER], "marker": "x+1234"[place % 6]}
