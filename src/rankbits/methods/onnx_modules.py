@@ -50,11 +50,50 @@ class UnitRows(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of rows."""
+        return self.project(self.scale(x))
+
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows at length 1."""
         x = x.double()
         for size in (x.abs().amax(dim=1, keepdim=True), None):
             size = torch.sqrt((x**2).sum(dim=1, keepdim=True)) if size is None else size
             x = x / torch.where(size > 0, size, torch.ones_like(size))
+        return x
+
+    def project(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows at length 1."""
         return x @ self.get_buffer("planes") + self.get_buffer("offsets")
+
+
+class DescendingRows(nn.Module):
+    """Bits that are chosen together, as in Distilled: sweeps of `shallow.descent`, bit by bit."""
+
+    def __init__(
+        self, start: UnitRows, mean: np.ndarray, planes: np.ndarray, along: float, n_sweeps: int
+    ) -> None:
+        super().__init__()
+        self.start, self.along, self.n_sweeps = start, along, n_sweeps
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float64))
+        self.register_buffer("decoder", torch.tensor(planes, dtype=torch.float64))
+        self.register_buffer("gram", torch.tensor(planes.T @ planes, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Bits of rows as signs, times the size of their margins."""
+        mean, planes, gram = (self.get_buffer(name) for name in ("mean", "decoder", "gram"))
+        x = self.start.scale(x)
+        codes = torch.where(self.start.project(x) > 0, 1.0, -1.0).double()
+        shares = x @ planes
+        own = gram.diagonal() + self.along * shares**2
+        pull = shares - mean @ planes - codes @ gram
+        rest = (x * (x - mean)).sum(dim=1, keepdim=True) - (shares * codes).sum(dim=1, keepdim=True)
+        one = torch.eye(len(gram), dtype=torch.float64)
+        for k in [*range(len(gram))] * self.n_sweeps:
+            share, code = shares[:, k : k + 1], codes[:, k : k + 1]
+            margin = pull[:, k : k + 1] + self.along * share * rest + own[:, k : k + 1] * code
+            change = torch.where(margin > 0, 1.0, -1.0).double() - code
+            pull, rest = pull - change * gram[k], rest - change * share
+            codes = codes + change * one[k]
+        return codes * (pull + self.along * shares * rest + own * codes).abs()
 
 
 class Waves(nn.Module):
