@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import nn
+from torch._higher_order_ops import scan
 
 from rankbits.methods.shallow.kernels import RbfAnchors
 
@@ -65,6 +66,9 @@ class UnitRows(nn.Module):
         return x @ self.get_buffer("planes") + self.get_buffer("offsets")
 
 
+_State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # pull, rest and codes
+
+
 class DescendingRows(nn.Module):
     """Bits that are chosen together, as in Distilled: sweeps of `shallow.descent`, bit by bit."""
 
@@ -86,14 +90,27 @@ class DescendingRows(nn.Module):
         own = gram.diagonal() + self.along * shares**2
         pull = shares - mean @ planes - codes @ gram
         rest = (x * (x - mean)).sum(dim=1, keepdim=True) - (shares * codes).sum(dim=1, keepdim=True)
-        one = torch.eye(len(gram), dtype=torch.float64)
-        for k in [*range(len(gram))] * self.n_sweeps:
-            share, code = shares[:, k : k + 1], codes[:, k : k + 1]
-            margin = pull[:, k : k + 1] + self.along * share * rest + own[:, k : k + 1] * code
-            change = torch.where(margin > 0, 1.0, -1.0).double() - code
-            pull, rest = pull - change * gram[k], rest - change * share
-            codes = codes + change * one[k]
+        state = self._sweep(gram, shares, own, (pull, rest, codes))
+        pull, rest, codes = state
         return codes * (pull + self.along * shares * rest + own * codes).abs()
+
+    def _sweep(
+        self, gram: torch.Tensor, shares: torch.Tensor, own: torch.Tensor, state: _State
+    ) -> _State:
+        """The sweeps, as one loop of the exported graph rather than a part of it for each bit."""
+
+        def set_bit(state: _State, bit: torch.Tensor) -> tuple[_State, torch.Tensor]:
+            (pull, rest, codes), (row, one) = state, bit.unbind(0)
+            share, code = shares @ one[:, None], codes @ one[:, None]
+            margin = pull @ one[:, None] + self.along * share * rest + (own @ one[:, None]) * code
+            change = torch.where(margin > 0, 1.0, -1.0).double() - code
+            after = pull - change * row, rest - change * share, codes + change * one
+            return after, margin.sum()
+
+        bits = torch.stack([gram, torch.eye(len(gram), dtype=gram.dtype)], dim=1)
+        after: _State
+        after, _ = scan(set_bit, state, bits.repeat(self.n_sweeps, 1, 1))
+        return after
 
 
 class Waves(nn.Module):

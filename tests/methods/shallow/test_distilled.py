@@ -5,9 +5,10 @@ import pytest
 from sklearn.base import clone
 
 import rankbits
+from rankbits import methods
 from rankbits.datasets import digits
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods import ITQ, Distilled, export_onnx
+from rankbits.methods import ITQ, Distilled
 from rankbits.methods.shallow import distilled
 from rankbits.methods.shallow.distilled import scale_to_units, start_from_itq
 from rankbits.methods.shallow.distilled_training import (
@@ -211,24 +212,31 @@ def test_an_unknown_kind_of_bits_is_refused(units):
         Distilled(4, items="plane").fit(units)
 
 
-def test_a_model_by_descent_is_saved_and_exported_with_the_same_codes(units, tmp_path):
+def test_a_model_by_descent_comes_back_with_the_same_logits(units, tmp_path):
     hasher = Distilled(9, items="descent", random_state=0).fit(units)
     hasher.save(tmp_path / "model")
     again = rankbits.load(tmp_path / "model")
     assert np.array_equal(again.project(units), hasher.project(units))
+    assert methods.fingerprint(again) == methods.fingerprint(hasher)
+
+
+def test_what_is_exported_of_a_descent_gives_its_logits(rng, units):
+    torch = pytest.importorskip("torch")
+    hasher = Distilled(9, items="descent", random_state=0).fit(units)
+    rows = (units * rng.uniform(0.1, 10, (len(units), 1))).astype(np.float32)
+    logits = hasher._torch_module()(torch.tensor(rows)).numpy()
+    np.testing.assert_allclose(logits, hasher.project(rows), atol=1e-9)
+
+
+def test_an_onnx_file_of_a_descent_gives_its_codes(units, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    export_onnx(hasher, tmp_path / "model.onnx")
+    hasher = Distilled(9, items="descent", random_state=0).fit(units)
+    methods.export_onnx(hasher, tmp_path / "model.onnx")
     session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     rows = units.astype(np.float32)
-    outputs = dict(
-        zip(
-            [output.name for output in session.get_outputs()],
-            session.run(None, {session.get_inputs()[0].name: rows}),
-            strict=True,
-        )
-    )
-    assert np.array_equal(outputs["codes"], hasher.transform(rows))
+    (codes,) = session.run(["codes"], {"x": rows})
+    assert np.array_equal(codes, hasher.transform(rows))
 
 
 def test_a_model_from_before_there_were_two_kinds_has_planes(units):

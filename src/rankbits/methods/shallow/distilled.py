@@ -219,7 +219,8 @@ class Distilled(ArrayHasher):
             return logits
         codes, margins = descend(units, self.mean_, self.query_planes_, signs_of(logits), N_SWEEPS)
         # A sweep may end before every bit agrees with its margin: the bit counts.
-        return codes * np.abs(margins)
+        decided: np.ndarray = codes * np.abs(margins)
+        return decided
 
     def _query_logits(self, rows: np.ndarray) -> np.ndarray:
         weights: np.ndarray = scale_to_units(rows) @ self.query_planes_ + self.query_offsets_
