@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import nn
+from torch._higher_order_ops import scan
 
 from rankbits.methods.shallow.kernels import RbfAnchors
 
@@ -50,11 +51,66 @@ class UnitRows(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of rows."""
+        return self.project(self.scale(x))
+
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows at length 1."""
         x = x.double()
         for size in (x.abs().amax(dim=1, keepdim=True), None):
             size = torch.sqrt((x**2).sum(dim=1, keepdim=True)) if size is None else size
             x = x / torch.where(size > 0, size, torch.ones_like(size))
+        return x
+
+    def project(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits of rows at length 1."""
         return x @ self.get_buffer("planes") + self.get_buffer("offsets")
+
+
+_State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # pull, rest and codes
+
+
+class DescendingRows(nn.Module):
+    """Bits that are chosen together, as in Distilled: sweeps of `shallow.descent`, bit by bit."""
+
+    def __init__(
+        self, start: UnitRows, mean: np.ndarray, planes: np.ndarray, along: float, n_sweeps: int
+    ) -> None:
+        super().__init__()
+        self.start, self.along, self.n_sweeps = start, along, n_sweeps
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float64))
+        self.register_buffer("decoder", torch.tensor(planes, dtype=torch.float64))
+        self.register_buffer("gram", torch.tensor(planes.T @ planes, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Bits of rows as signs, times the size of their margins."""
+        mean, planes, gram = (self.get_buffer(name) for name in ("mean", "decoder", "gram"))
+        x = self.start.scale(x)
+        codes = torch.where(self.start.project(x) > 0, 1.0, -1.0).double()
+        shares = x @ planes
+        own = gram.diagonal() + self.along * shares**2
+        pull = shares - mean @ planes - codes @ gram
+        rest = (x * (x - mean)).sum(dim=1, keepdim=True) - (shares * codes).sum(dim=1, keepdim=True)
+        state = self._sweep(gram, shares, own, (pull, rest, codes))
+        pull, rest, codes = state
+        return codes * (pull + self.along * shares * rest + own * codes).abs()
+
+    def _sweep(
+        self, gram: torch.Tensor, shares: torch.Tensor, own: torch.Tensor, state: _State
+    ) -> _State:
+        """The sweeps, as one loop of the exported graph rather than a part of it for each bit."""
+
+        def set_bit(state: _State, bit: torch.Tensor) -> tuple[_State, torch.Tensor]:
+            (pull, rest, codes), (row, one) = state, bit.unbind(0)
+            share, code = shares @ one[:, None], codes @ one[:, None]
+            margin = pull @ one[:, None] + self.along * share * rest + (own @ one[:, None]) * code
+            change = torch.where(margin > 0, 1.0, -1.0).double() - code
+            after = pull - change * row, rest - change * share, codes + change * one
+            return after, margin.sum()
+
+        bits = torch.stack([gram, torch.eye(len(gram), dtype=gram.dtype)], dim=1)
+        after: _State
+        after, _ = scan(set_bit, state, bits.repeat(self.n_sweeps, 1, 1))
+        return after
 
 
 class Waves(nn.Module):

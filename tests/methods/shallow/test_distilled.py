@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+import rankbits
+from rankbits import methods
 from rankbits.datasets import digits
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 from rankbits.methods import ITQ, Distilled
 from rankbits.methods.shallow import distilled
 from rankbits.methods.shallow.distilled import scale_to_units, start_from_itq
@@ -181,3 +184,85 @@ def test_smoothed_rows_teach_what_belongs_together(rng):
         is_same = groups[~is_query][order] == groups[is_query][:, None]
         precision[n_neighbors] = is_same.mean()
     assert precision[20] > precision[0] + 0.03
+
+
+def test_bits_are_by_descent_from_128_on_unless_a_parameter_of_planes_is_set(rng):
+    rows = rng.standard_normal((60, 9))
+    kinds = {
+        (n_bits, *params.values()): Distilled(n_bits, random_state=0, **params).fit(rows).items_
+        for n_bits, params in (
+            (127, {"n_steps": None}),
+            (128, {"n_steps": None}),
+            (128, {"n_steps": 1}),
+            (128, {"n_neighbors": 2}),
+            (8, {"items": "descent"}),
+        )
+    }
+    assert list(kinds.values()) == ["planes", "descent", "planes", "planes", "descent"]
+
+
+@pytest.mark.parametrize("params", [{"n_steps": 0}, {"n_neighbors": 3}])
+def test_a_descent_with_parameters_of_planes_is_refused(units, params):
+    with pytest.raises(InputError, match="items must be 'planes' or 'auto' with n_neighbors"):
+        Distilled(4, items="descent", **params).fit(units)
+
+
+def test_an_unknown_kind_of_bits_is_refused(units):
+    with pytest.raises(InputError, match="items must be one of auto, planes, descent; got 'plane'"):
+        Distilled(4, items="plane").fit(units)
+
+
+def test_a_model_by_descent_comes_back_with_the_same_logits(units, tmp_path):
+    hasher = Distilled(9, items="descent", random_state=0).fit(units)
+    hasher.save(tmp_path / "model")
+    again = rankbits.load(tmp_path / "model")
+    assert np.array_equal(again.project(units), hasher.project(units))
+    assert methods.fingerprint(again) == methods.fingerprint(hasher)
+
+
+def test_what_is_exported_of_a_descent_gives_its_logits(rng, units):
+    torch = pytest.importorskip("torch")
+    hasher = Distilled(9, items="descent", random_state=0).fit(units)
+    rows = (units * rng.uniform(0.1, 10, (len(units), 1))).astype(np.float32)
+    logits = hasher._torch_module()(torch.tensor(rows)).numpy()
+    np.testing.assert_allclose(logits, hasher.project(rows), atol=1e-9)
+
+
+def test_an_onnx_file_of_a_descent_gives_its_codes(units, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    hasher = Distilled(9, items="descent", random_state=0).fit(units)
+    methods.export_onnx(hasher, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    rows = units.astype(np.float32)
+    (codes,) = session.run(["codes"], {"x": rows})
+    assert np.array_equal(codes, hasher.transform(rows))
+
+
+def test_a_model_from_before_there_were_two_kinds_has_planes(units):
+    hasher = Distilled(5, n_steps=2, random_state=0).fit(units)
+    arrays, _ = hasher._state()
+    older = clone(hasher)
+    older.n_features_in_ = 7
+    older._restore({name: array for name, array in arrays.items() if name != "mean"}, {})
+    assert np.array_equal(older.project(units), hasher.project(units))
+
+
+def test_a_model_of_an_unknown_kind_is_refused(units):
+    hasher = Distilled(5, n_steps=2, random_state=0).fit(units)
+    with pytest.raises(FileFormatError, match="items must be 'planes' or 'descent', got 'trees'"):
+        hasher._restore(hasher._state()[0], {"items": "trees"})
+
+
+def test_descent_serves_queries_that_resemble_no_item_better_than_planes_do(rng):
+    """Items near a plane of few directions, queries of any direction."""
+    items = rng.standard_normal((1500, 24)) * np.geomspace(1, 0.2, 24)
+    queries = scale_to_units(rng.standard_normal((200, 24)))
+    exact = np.argsort(-queries @ scale_to_units(items).T, axis=1)[:, :10]
+    share = {}
+    for kind in ("planes", "descent"):
+        hasher = Distilled(64, items=kind, random_state=0).fit(items)
+        signs = 2.0 * hasher.encode(items).bits() - 1
+        ranked = np.argsort(-hasher.project_queries(queries) @ signs.T, axis=1)[:, :10]
+        share[kind] = np.mean([np.isin(*pair).mean() for pair in zip(exact, ranked, strict=True)])
+    assert share["descent"] > share["planes"] + 0.05
