@@ -1,7 +1,8 @@
 """rankbits: binary codes that rank.
 
-`adapters`, `benchmark`, `compress`, `datasets`, `index`, `methods`, `objectives` and `report` are
-imported at first use, because some of them bring scikit-learn, torch or matplotlib along.
+`adapters`, `benchmark`, `client`, `compress`, `datasets`, `index`, `methods`, `objectives`,
+`report` and `service` are imported at first use, because some of them bring scikit-learn, torch,
+matplotlib or FastAPI along.
 """
 
 from importlib import import_module
@@ -46,12 +47,14 @@ __version__ = "0.1.0"
 _LAZY = (
     "adapters",
     "benchmark",
+    "client",
     "compress",
     "datasets",
     "index",
     "methods",
     "objectives",
     "report",
+    "service",
 )
 
 
