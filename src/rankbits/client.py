@@ -232,9 +232,8 @@ def _arrays(
         if dtype is None:
             dtype = array.dtype if array.dtype in (np.float16, np.float32) else np.float64
         try:
-            arrays[name] = array.astype(
-                dtype, casting="same_kind" if name != "vectors" else "unsafe"
-            )
+            is_any = name == "vectors" or array.size == 0  # an empty list becomes floats
+            arrays[name] = array.astype(dtype, casting="unsafe" if is_any else "same_kind")
         except (TypeError, ValueError):
             raise InputError(
                 f"{name} must be of type {np.dtype(dtype)}, got {_check.describe(array)}"

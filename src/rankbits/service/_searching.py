@@ -64,6 +64,7 @@ async def find(parts: Parts, given: Mapping[str, Any]) -> Found:
     parts.metrics.count("rankbits_queries_total", len(queries), kind=kind)
     k = given["k"] if given["k"] is not None or given["radius"] is not None else _DEFAULT_K
     if _can_be_joined(parts, given):
+        _require_few_results(parts, given, len(queries), k, None)
         rows = _require_codes(queries).packed if kind == "bits" else np.asarray(queries.weights)
         values, ids = await parts.batcher.scan(Scan(kind, rows, k))
         return Found("distances" if kind == "bits" else "scores", values, ids, None, queries.codes)

@@ -37,6 +37,13 @@ def serve(
     access_log : bool, default=False
         Whether each request is a line on standard error.
     """
+    server = build_server(app, grace_seconds=grace_seconds, access_log=access_log)
+    with listening(host, port) as listener:
+        asyncio.run(_run(server, listener, on_ready))
+
+
+def build_server(app: Any, *, grace_seconds: int = 30, access_log: bool = False) -> Any:
+    """A server of uvicorn, which trusts no proxy and does not name itself."""
     uvicorn = extra("uvicorn", "rankbits serve", "serve")
     config = uvicorn.Config(
         app,
@@ -48,8 +55,7 @@ def serve(
         lifespan="on",
         ws="none",
     )
-    with _listening(host, port) as listener:
-        asyncio.run(_run(_server_class(uvicorn)(config), listener, on_ready))
+    return _server_class(uvicorn)(config)
 
 
 async def _run(
@@ -62,7 +68,7 @@ async def _run(
     while not server.started and not task.done():
         await asyncio.sleep(0.01)
     if on_ready is not None and server.started:
-        on_ready(_url(listener))
+        on_ready(url_of(listener))
     await task
 
 
@@ -83,7 +89,7 @@ def _server_class(uvicorn: Any) -> Any:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens; an address that is taken is one sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -98,6 +104,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         listener.close()
 
 
-def _url(listener: socket.socket) -> str:
+def url_of(listener: socket.socket) -> str:
+    """The address that a socket listens on."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
