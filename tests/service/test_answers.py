@@ -1,17 +1,17 @@
-"""Answers are those of the collection itself, to the last bit, in either form and in any company."""
+"""Answers are those of the collection itself, to the last bit, in either form."""
 
 import threading
 
 import httpx
 import numpy as np
 import pytest
-from service.conftest import N_BITS, running
-from service.http import assert_problem, post
 
 from rankbits import index
 from rankbits.client import Client
 from rankbits.index import Collection
 from rankbits.service import create_app
+from service.conftest import N_BITS, running
+from service.http import assert_problem, post
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import io
 import httpx
 import numpy as np
 import pytest
-from service.conftest import running
-from service.http import assert_problem, post
 
 from rankbits import methods
 from rankbits.errors import InputError
 from rankbits.index import Collection
 from rankbits.service import Limits, create_app
+from service.conftest import running
+from service.http import assert_problem, post
 
 WORDS = [f"word{i}" for i in range(12)]
 

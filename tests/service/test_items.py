@@ -5,14 +5,14 @@ import json
 import httpx
 import numpy as np
 import pytest
-from service.conftest import running
-from service.http import assert_problem, post
 
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection
 from rankbits.service import create_app
 from rankbits.service._images import media_type
 from rankbits.service._items import load_items
+from service.conftest import running
+from service.http import assert_problem, post
 
 ROWS = [
     {"id": 5, "label": "cat", "text": "a cat", "price": 1.5, "tags": ["x", None]},
@@ -124,8 +124,16 @@ def test_a_folder_of_pictures_is_a_table_by_itself(place, pictures):
 def test_no_name_in_a_table_leads_out_of_the_folder(place, pictures, tmp_path):
     (pictures / "link.png").symlink_to(tmp_path / "secret.png")
     (pictures / "page.png").write_text("<html><script>alert(1)</script>")
-    names = ["../secret.png", str(tmp_path / "secret.png"), "link.png", "cats/../../secret.png", "page.png",
-             "cats/../cats/a.png", "data:image/png;base64,AAAA", "\0"]  # fmt: skip
+    names = [
+        "../secret.png",
+        str(tmp_path / "secret.png"),
+        "link.png",
+        "cats/../../secret.png",
+        "page.png",
+        "cats/../cats/a.png",
+        "data:image/png;base64,AAAA",
+        "\0",
+    ]
     rows = [json.dumps({"image": name}) for name in names]
     (tmp_path / "items.jsonl").write_text("\n".join(rows))
     with running(create_app(place, items=tmp_path / "items.jsonl", images=pictures)) as url:
@@ -184,8 +192,14 @@ def test_items_are_listed_page_by_page(place, tmp_path):
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [(b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff\xe0", "image/jpeg"), (b"GIF89a", "image/gif"),
-     (b"RIFF0000WEBPVP8", "image/webp"), (b"<svg onload=alert(1)>", None), (b"", None)],
-)  # fmt: skip
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF0000WEBPVP8", "image/webp"),
+        (b"<svg onload=alert(1)>", None),
+        (b"", None),
+    ],
+)
 def test_only_pictures_that_run_nothing_are_sent(data, kind):
     assert media_type(data) == kind

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from service.conftest import running
-from service.http import assert_problem, post
 
 from rankbits import _wire
 from rankbits.service import Limits, create_app
+from service.conftest import running
+from service.http import assert_problem, post
 
 BOUNDS = {"body_bytes": 5000, "batch": 4, "k": 20, "results": 60, "requests": 3, "seconds": 1}
 

@@ -4,10 +4,10 @@ import re
 
 import httpx
 import pytest
-from service.conftest import running
-from service.http import post
 
 from rankbits.service import create_app
+from service.conftest import running
+from service.http import post
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,16 @@ def test_stats_say_what_is_served(url, folder):
 def test_the_description_has_every_route_and_the_numbers_of_this_collection(url):
     description = httpx.get(url + "/openapi.json").json()
     assert set(description["paths"]) == {
-        "/search", "/encode", "/items", "/items/{id}", "/items/{id}/image",
-        "/stats", "/metrics", "/healthz", "/readyz",
-    }  # fmt: skip
+        "/search",
+        "/encode",
+        "/items",
+        "/items/{id}",
+        "/items/{id}/image",
+        "/stats",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+    }
     assert set(description["paths"]["/items/{id}"]) == {"get", "put", "delete"}
     search = description["components"]["schemas"]["SearchRequest"]["properties"]
     rows = search["vectors"]["anyOf"][0]["items"]

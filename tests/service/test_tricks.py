@@ -1,4 +1,4 @@
-"""Paths, headers and bodies of people who look for a way in; nothing is a 500 or leaves its place."""
+"""Paths, headers and bodies of people who look for a way in."""
 
 import json
 import socket
@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from service.conftest import running
-from service.http import PROBLEM, assert_problem, post
 
 from rankbits import _wire
 from rankbits.service import create_app
 from rankbits.service._guard import host_name
+from service.conftest import running
+from service.http import PROBLEM, assert_problem, post
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,28 @@ def raw(url, *lines, body=b""):
 
 @pytest.mark.parametrize(
     "path",
-    ["/page/../_app.py", "/page/..%2f_app.py", "/page/%2e%2e/%2e%2e/_app.py", "/page//etc/passwd",
-     "/page/..\\_app.py", "/page/index.html%00.js", "/../../etc/passwd", "//etc/passwd", "/page/",
-     "/items/../stats/../../etc", "/items/3/image/../../../../etc/passwd", "/items/", "/Search", "/page/_page.py",
-     "/items/%33%2e%2e", "/items/3%00", "/docs/../../x", "/.git/config", "/page/%252e%252e%252f_app.py"],
-)  # fmt: skip
+    [
+        "/page/../_app.py",
+        "/page/..%2f_app.py",
+        "/page/%2e%2e/%2e%2e/_app.py",
+        "/page//etc/passwd",
+        "/page/..\\_app.py",
+        "/page/index.html%00.js",
+        "/../../etc/passwd",
+        "//etc/passwd",
+        "/page/",
+        "/items/../stats/../../etc",
+        "/items/3/image/../../../../etc/passwd",
+        "/items/",
+        "/Search",
+        "/page/_page.py",
+        "/items/%33%2e%2e",
+        "/items/3%00",
+        "/docs/../../x",
+        "/.git/config",
+        "/page/%252e%252e%252f_app.py",
+    ],
+)
 def test_no_path_leads_out_of_what_is_served(url, path):
     status, content = raw(url, f"GET {path} HTTP/1.1", "Host: localhost")
     assert status.split()[1] in ("404", "422", "405"), content
@@ -60,10 +77,19 @@ def test_an_id_that_is_none_is_refused(url, item):
 
 @pytest.mark.parametrize(
     ("host", "status"),
-    [("localhost", "200"), ("LOCALHOST:99", "200"), ("127.0.0.1:8000", "200"), ("[::1]:8000", "200"),
-     ("evil.example", "421"), ("localhost.evil.example", "421"), ("localhost@evil.example", "421"),
-     ("", "421"), ("127.0.0.1.nip.io", "421"), ("localhost:80:80", "421")],
-)  # fmt: skip
+    [
+        ("localhost", "200"),
+        ("LOCALHOST:99", "200"),
+        ("127.0.0.1:8000", "200"),
+        ("[::1]:8000", "200"),
+        ("evil.example", "421"),
+        ("localhost.evil.example", "421"),
+        ("localhost@evil.example", "421"),
+        ("", "421"),
+        ("127.0.0.1.nip.io", "421"),
+        ("localhost:80:80", "421"),
+    ],
+)
 def test_only_names_of_this_machine_are_answered(url, host, status):
     answer, content = raw(url, "GET /stats HTTP/1.1", f"Host: {host}")
     assert answer.split()[1] in (status, "400"), content
@@ -77,17 +103,28 @@ def test_two_hosts_are_none(url):
 
 
 def test_forwarding_headers_change_nothing(url):
-    headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-For": "1.2.3.4", "X-Original-URL": "/x",
-               "X-HTTP-Method-Override": "DELETE"}  # fmt: skip
+    headers = {
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-For": "1.2.3.4",
+        "X-Original-URL": "/x",
+        "X-HTTP-Method-Override": "DELETE",
+    }
     answer = httpx.get(url + "/items/3", headers=headers)
     assert answer.json()["id"] == 3
 
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [("text/plain", 415), ("", 415), ("application/x-www-form-urlencoded", 415), ("multipart/form-data", 415),
-     ("application/json; charset=utf-8", 200), ("APPLICATION/JSON", 200), ("application/jsonx", 415)],
-)  # fmt: skip
+    [
+        ("text/plain", 415),
+        ("", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data", 415),
+        ("application/json; charset=utf-8", 200),
+        ("APPLICATION/JSON", 200),
+        ("application/jsonx", 415),
+    ],
+)
 def test_a_form_of_another_site_cannot_be_sent(url, kind, status):
     headers = {"Content-Type": kind} if kind else {}
     answer = httpx.post(url + "/search", content=b'{"ids": [1]}', headers=headers)
@@ -103,9 +140,16 @@ def test_compressed_bodies_are_not_unpacked(url):
 
 @pytest.mark.parametrize(
     ("accept", "status"),
-    [("application/json", 200), ("*/*", 200), ("application/octet-stream", 200), ("text/html", 406),
-     ("text/html, */*;q=0.1", 200), ("application/xml", 406), (",", 200)],
-)  # fmt: skip
+    [
+        ("application/json", 200),
+        ("*/*", 200),
+        ("application/octet-stream", 200),
+        ("text/html", 406),
+        ("text/html, */*;q=0.1", 200),
+        ("application/xml", 406),
+        (",", 200),
+    ],
+)
 def test_an_answer_comes_in_a_form_that_is_accepted(url, accept, status):
     answer = post(url, "/search", {"ids": [1]}, Accept=accept)
     assert answer.status_code == status
@@ -114,21 +158,56 @@ def test_an_answer_comes_in_a_form_that_is_accepted(url, accept, status):
 
 
 BAD_JSON = [
-    b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe", b'{"ids": [1], "ids": "x"}', b"[" * 100000, b'{"a":' * 50000,
-    b'{"ids": [1e999]}', b'{"vectors": [[NaN]]}', b'{"vectors": [[Infinity]]}', b'{"ids": [1], "k": 1e400}',
-    b'{"ids": [1], "k": true}', b'{"ids": [1], "k": "5"}', b'{"ids": [true]}', b'{"codes": ["\\ud800"]}',
-    b'{"ids": [99999999999999999999999]}', b'{"ids": [-1]}', b'{"ids": []}', b'{}', b'{"ids": null}',
-    b'{"ids": [1], "codes": ["00000000"]}', b'{"codes": ["0"]}', b'{"codes": ["000000"]}', b'{"codes": ["0000000g"]}',
-    b'{"vectors": [[1, 2]]}', b'{"vectors": [[]]}', b'{"vectors": [[1],[1,2]]}', b'{"vectors": []}',
-    b'{"ids": [1], "radius": -1}', b'{"ids": [1], "ties": "random"}', b'{"ids": [1], "labels": ["nope"]}',
-    b'{"ids": [1], "allowed": [-4]}', b'{"ids": [1], "weights": [1.0]}', b'{"ids": [1], "rescore": "weighted_bits"}',
-    b'{"ids": [1], "rescore": "weighted_bits", "weights": [1.0]}', b'{"ids": [1], "pool": 5}',
-    b'{"codes": ["00000000"], "query": "real"}', b'{"codes": ["00000000"], "rescore": "asymmetric"}',
-    b'{"texts": ["x"]}', b'{"pictures": ["x"]}', b'{"ids": [1], "radius": 1, "query": "real"}',
-    b'{"ids": [1], "include": ["secrets"]}', b'{"ids": [1], "__proto__": {}}', b'{"ids": [1]}garbage',
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"\xff\xfe",
+    b'{"ids": [1], "ids": "x"}',
+    b"[" * 100000,
+    b'{"a":' * 50000,
+    b'{"ids": [1e999]}',
+    b'{"vectors": [[NaN]]}',
+    b'{"vectors": [[Infinity]]}',
+    b'{"ids": [1], "k": 1e400}',
+    b'{"ids": [1], "k": true}',
+    b'{"ids": [1], "k": "5"}',
+    b'{"ids": [true]}',
+    b'{"codes": ["\\ud800"]}',
+    b'{"ids": [99999999999999999999999]}',
+    b'{"ids": [-1]}',
+    b'{"ids": []}',
+    b"{}",
+    b'{"ids": null}',
+    b'{"ids": [1], "codes": ["00000000"]}',
+    b'{"codes": ["0"]}',
+    b'{"codes": ["000000"]}',
+    b'{"codes": ["0000000g"]}',
+    b'{"vectors": [[1, 2]]}',
+    b'{"vectors": [[]]}',
+    b'{"vectors": [[1],[1,2]]}',
+    b'{"vectors": []}',
+    b'{"ids": [1], "radius": -1}',
+    b'{"ids": [1], "ties": "random"}',
+    b'{"ids": [1], "labels": ["nope"]}',
+    b'{"ids": [1], "allowed": [-4]}',
+    b'{"ids": [1], "weights": [1.0]}',
+    b'{"ids": [1], "rescore": "weighted_bits"}',
+    b'{"ids": [1], "rescore": "weighted_bits", "weights": [1.0]}',
+    b'{"ids": [1], "pool": 5}',
+    b'{"codes": ["00000000"], "query": "real"}',
+    b'{"codes": ["00000000"], "rescore": "asymmetric"}',
+    b'{"texts": ["x"]}',
+    b'{"pictures": ["x"]}',
+    b'{"ids": [1], "radius": 1, "query": "real"}',
+    b'{"ids": [1], "include": ["secrets"]}',
+    b'{"ids": [1], "__proto__": {}}',
+    b'{"ids": [1]}garbage',
     b'{"ids": [1], "rescore": "weighted_bits", "weights": [' + b"-1.0," * 31 + b"-1.0]}",
-    b'{"ids": [1], "rescore": "vectors", "k": 9, "pool": 5}', b'{"ids": [1], "radius": 3, "ties": "complete"}',
-]  # fmt: skip
+    b'{"ids": [1], "rescore": "vectors", "k": 9, "pool": 5}',
+    b'{"ids": [1], "radius": 3, "ties": "complete"}',
+]
 
 
 @pytest.mark.parametrize("body", BAD_JSON, ids=lambda body: body[:40].decode("latin-1"))
@@ -169,6 +248,8 @@ def test_arrays_that_mean_nothing_are_a_client_error(url, name):
 def test_unknown_methods_and_large_headers_are_client_errors(url):
     for method in ("PATCH", "TRACE", "OPTIONS"):
         assert_problem(httpx.request(method, url + "/search"), 405)
+        answer = httpx.request(method, url + "/items/3")
+        assert answer.headers["allow"] == "GET, PUT, DELETE"
     status, _ = raw(url, "GET /stats HTTP/1.1", "Host: localhost", "X: " + "a" * 200_000)
     assert status.split()[1] in ("200", "400", "431")
     assert httpx.get(url + "/healthz").status_code == 200

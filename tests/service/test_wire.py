@@ -67,5 +67,5 @@ def test_damage_is_an_input_error_or_another_content(noise, place, patch):
 )
 def test_an_entry_that_does_not_fit_is_refused(entry):
     header = json.dumps({"a": entry}).encode()
-    with pytest.raises(InputError, match="^a must have"):
+    with pytest.raises(InputError, match=r"^a must have"):
         _wire.load(len(header).to_bytes(8, "little") + header + b"\0")

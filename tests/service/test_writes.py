@@ -10,15 +10,14 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from service.conftest import TOKEN, Process, running
-from service.http import assert_problem, post
 
 from rankbits import BinaryCodes
 from rankbits.client import Client, ServiceError
 from rankbits.errors import InputError
 from rankbits.index import Collection
-from rankbits.service import create_app, load_token
-from rankbits.service import _tokens
+from rankbits.service import _tokens, create_app, load_token
+from service.conftest import TOKEN, Process, running
+from service.http import assert_problem, post
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -49,9 +48,19 @@ def test_a_server_without_a_token_accepts_no_change_whatever_the_header_says(fol
 
 @pytest.mark.parametrize(
     "header",
-    [None, "", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
-     f"Bearer {TOKEN.upper()}", f"Bearer {TOKEN} {TOKEN}", "Bearer \xff\xfe"],
-)  # fmt: skip
+    [
+        None,
+        "",
+        "Bearer",
+        f"Basic {TOKEN}",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        f"Bearer {TOKEN.upper()}",
+        f"Bearer {TOKEN} {TOKEN}",
+        "Bearer \xff\xfe",
+    ],
+)
 def test_a_wrong_token_is_401(url, header):
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     answer = httpx.put(url + "/items/1", json={"code": "00" * 4}, headers=headers)
@@ -110,9 +119,20 @@ def test_many_items_are_one_change(url, folder):
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"code": "00" * 4, "vector": [0.0] * 64}, {"code": "00"}, {"code": "zz" * 4}, {"vector": [1]},
-     {"vector": [None] * 64}, {"vector": ["1"] * 64}, {"code": 5}, [], "x", {"code": "00" * 4, "k": 1}],
-)  # fmt: skip
+    [
+        {},
+        {"code": "00" * 4, "vector": [0.0] * 64},
+        {"code": "00"},
+        {"code": "zz" * 4},
+        {"vector": [1]},
+        {"vector": [None] * 64},
+        {"vector": ["1"] * 64},
+        {"code": 5},
+        [],
+        "x",
+        {"code": "00" * 4, "k": 1},
+    ],
+)
 def test_a_body_that_is_no_item_is_422_and_changes_nothing(url, body):
     before = httpx.get(url + "/stats").json()["change"]
     assert_problem(httpx.put(url + "/items/1", json=body, headers=BEARER), 422)
@@ -201,7 +221,7 @@ def test_acknowledged_changes_survive_a_kill_of_the_server(tmp_path):
 
 
 def test_requests_that_are_being_answered_are_finished_at_the_end(tmp_path):
-    """SIGTERM comes while a body is half there; the rest is still read, written and acknowledged."""
+    """SIGTERM comes while a body is half there; the rest is still read and written."""
     Collection.create(tmp_path / "c", 16).close()
     server = serve(tmp_path / "c")
     parts = urlsplit(server.url)

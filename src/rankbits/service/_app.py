@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from rankbits.errors import RankbitsError
 from rankbits.service._encoders import Encoder, TextEncoder, load_encoder
@@ -28,6 +29,7 @@ _DESCRIPTION = (
     "Codes by id, searched by Hamming distance or by real-valued queries, with ties visible. "
     "Errors are problem details (RFC 9457)."
 )
+_METHODS = ("GET", "POST", "PUT", "DELETE")
 Path = str | os.PathLike[str]
 
 
@@ -155,4 +157,17 @@ def _handle_errors(app: FastAPI) -> None:
     async def of_routing(request: Request, error: HTTPException) -> Response:
         kind = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "malformed")
         detail = f"{request.method} {request.url.path[:200]} is not served; see /docs"
-        return Problem(kind, detail, headers=error.headers).response()
+        headers = dict(error.headers or {})
+        if kind == "method-not-allowed":
+            headers["Allow"] = ", ".join(allowed_methods(app, request.url.path))
+        return Problem(kind, detail, headers=headers).response()
+
+
+def allowed_methods(app: FastAPI, path: str) -> list[str]:
+    """The methods of all routes of a path; a route by itself knows only its own."""
+    scopes = [{"type": "http", "path": path, "method": method} for method in _METHODS]
+    return [
+        scope["method"]
+        for scope in scopes
+        if any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+    ]
