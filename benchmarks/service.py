@@ -11,6 +11,7 @@ are random, of 64 bits.
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -204,7 +205,7 @@ def latency(options, folder):
 
 def restart(options, folder):
     """Seconds from the start of a process to its first answer, after a kill -9."""
-    seconds = []
+    seconds, cpu = [], []
     with tempfile.TemporaryDirectory() as work:
         place = os.path.join(work, "large")
         build(place, options.large)
@@ -214,10 +215,18 @@ def restart(options, folder):
             connection.request("POST", "/search", body, headers)
             connection.getresponse().read()
             seconds.append(time.perf_counter() - server.started)
+            before = _cpu_of_children()
             server.process.send_signal(signal.SIGKILL)
             server.process.wait()
+            cpu.append(_cpu_of_children() - before)
     print(f"{options.large} codes: {[round(one, 2) for one in seconds]} s from start to answer")
-    return seconds
+    print(f"of which on a processor: {[round(one, 2) for one in cpu]} s")
+    return {"seconds": seconds, "cpu": cpu}
+
+
+def _cpu_of_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)  # of those that have ended
+    return usage.ru_utime + usage.ru_stime
 
 
 def memory(options, folder):

@@ -16,7 +16,7 @@ from docs_generator.docstrings import as_markdown
 from rankbits import methods
 
 ROOT = Path(__file__).parents[2]
-NOT_USED_YET = {"distributed", "serve"}  # extras of packages that are not there yet
+NOT_USED_YET = {"distributed"}  # extras of packages that are not there yet
 
 
 def test_every_generated_page_and_table_is_up_to_date():

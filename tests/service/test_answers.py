@@ -173,6 +173,12 @@ def test_a_score_that_no_number_holds_is_null(folder, url):
     assert content["scores"] == [[None, None]]
 
 
+@pytest.mark.parametrize("settings", [{}, {"query": "real"}])
+def test_vectors_beyond_all_numbers_are_refused(url, settings):
+    body = {"vectors": [[1e308, -1e308] * 32], **settings}
+    assert_problem(post(url, "/search", body), 422)
+
+
 def test_many_at_once_get_what_each_would_get_alone(folder, url, collection):
     answers = {}
 

@@ -185,7 +185,7 @@ def test_bits_and_real_numbers_side_by_side(browser, url, folder, collection, si
         assert left["y"] == right["y"]
         assert left["x"] + left["width"] <= right["x"]
         assert "place 1 by bits" in visit.page.locator(".list").nth(1).inner_text()
-        visit.screenshot(f"serve_compare_{size}")
+        visit.screenshot(f"serve_compare_{size}", whole=size == "phone")
         visit.choose("Code")
         assert visit.page.locator("#compare").is_disabled()
         assert visit.text("#compare-hint") == "A code has no real numbers to compare with."

@@ -55,6 +55,8 @@ ROOMS = (
     Room("benchmark", ("rankbits.benchmark",), "All protocols", protocols_table),
     Room("report", ("rankbits.report",)),
     Room("compress", ("rankbits.compress",)),
+    Room("service", ("rankbits.service",)),
+    Room("client", ("rankbits.client",)),
     Room("errors", ("rankbits.errors",)),
 )
 

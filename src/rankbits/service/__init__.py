@@ -8,9 +8,8 @@ from rankbits._check import extra
 extra("fastapi", "rankbits.service", "serve")
 
 from rankbits.service._app import create_app  # noqa: E402
-from rankbits.service._encoders import TextEncoder  # noqa: E402
 from rankbits.service._limits import Limits  # noqa: E402
 from rankbits.service._server import serve  # noqa: E402
 from rankbits.service._tokens import load_token  # noqa: E402
 
-__all__ = ["Limits", "TextEncoder", "create_app", "load_token", "serve"]
+__all__ = ["Limits", "create_app", "load_token", "serve"]

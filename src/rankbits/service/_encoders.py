@@ -10,12 +10,13 @@ import importlib.util
 import io
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from rankbits import _check, methods
+from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.datasets.pictures import read_picture
 from rankbits.errors import FileFormatError, InputError
@@ -61,6 +62,24 @@ class Encoder:
         """Whether pictures can be encoded."""
         has_pillow = importlib.util.find_spec("PIL") is not None
         return has_pillow and len(self.row_shape) == 3 and self.row_shape[2] == 3
+
+    @property
+    def method(self) -> str | None:
+        """The name of the method."""
+        if self.hasher is None:
+            return None
+        from rankbits.methods.registry import name_of
+
+        return name_of(self.hasher)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells the codes of this model from those of others."""
+        if self.hasher is None:
+            return None
+        from rankbits import methods
+
+        return methods.fingerprint(self.hasher)
 
     # Rows of the model
 
@@ -108,21 +127,23 @@ class Encoder:
 
     def encode(self, rows: np.ndarray, side: str) -> BinaryCodes:
         """Codes of rows as "items" or as "queries"."""
-        with self._lock:
+        with self._working():
             encoded = self.hasher.encode_queries if side == "queries" else self.hasher.encode
             codes: BinaryCodes = encoded(rows)
             return codes
 
     def weights(self, rows: np.ndarray) -> np.ndarray:
         """Real-valued queries."""
-        with self._lock:
-            return np.asarray(self.hasher.project_queries(rows))
+        with self._working():
+            weights = np.asarray(self.hasher.project_queries(rows))
+            _check.finite("weights", weights)
+            return weights
 
     def factors(self, rows: np.ndarray) -> np.ndarray:
         """The bytes of factors of items, for a collection that has them."""
         if not hasattr(self.hasher, "factors"):
             raise Problem("invalid", "items must have factors, which this model does not give")
-        with self._lock:
+        with self._working():
             return np.asarray(self.hasher.factors(rows))
 
     def correction(self, has_factors: bool) -> np.ndarray | None:
@@ -130,6 +151,16 @@ class Encoder:
         if not has_factors or not hasattr(self.hasher, "correction"):
             return None
         return np.asarray(self.hasher.correction())
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """One thread at a time, and rows that are too large for numbers are refused."""
+        try:
+            with self._lock, np.errstate(over="raise", invalid="raise"):
+                yield
+        except FloatingPointError:
+            detail = "vectors must be smaller: their codes are beyond all numbers"
+            raise Problem("invalid", detail) from None
 
     @property
     def _takes(self) -> str:
@@ -154,7 +185,11 @@ def load_encoder(
         if hasher is None:
             raise FileFormatError(f"{model} must end with a hasher; see append_hasher")
         return Encoder(hasher, _texts_by(modules, len(modules) - 1), limits)
-    hasher = None if model is None else methods.load(model)
+    hasher = None
+    if model is not None:
+        from rankbits import methods  # takes long to import, and codes need none
+
+        hasher = methods.load(model)
     if text_model is None:
         return Encoder(hasher, None, limits)
     modules = _load_sentence_transformer(text_model, trust=False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rankbits import methods
 from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
@@ -105,8 +104,8 @@ def _require_model(store: Store, encoder: Encoder) -> None:
             f"model must give codes of {store.n_bits} bits, as the collection has, it gives "
             f"{encoder.hasher.n_bits_}"
         )
-    fingerprint = methods.fingerprint(encoder.hasher)
-    require_same_model(fingerprint, store.reader.model, "queries of the model", "the collection")
+    of_collection = store.reader.model
+    require_same_model(encoder.fingerprint, of_collection, "queries of the model", "the collection")
 
 
 def _opened(vectors: Any, encoder: Encoder) -> np.ndarray | None:

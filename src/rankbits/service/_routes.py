@@ -7,10 +7,8 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from rankbits import methods
 from rankbits.codes import BinaryCodes
 from rankbits.errors import RankbitsError
-from rankbits.methods.registry import name_of
 from rankbits.service import _bodies
 from rankbits.service._answers import as_arrays, as_lists, hex_of
 from rankbits.service._forms import EncodeAnswer, EncodeRequest, SearchAnswer, SearchRequest
@@ -66,7 +64,7 @@ def search_routes(parts: Parts) -> APIRouter:
         way = chosen_way(given, ("vectors", "texts", "pictures"))
         require_batch(parts, given[way], way)
         name, rows, side = await parts.batcher.run(_encoded, parts, way, given)
-        model = methods.fingerprint(parts.encoder.hasher)
+        model = parts.encoder.fingerprint
         facts = {"bits": parts.store.n_bits, "model": model, "side": side}
         if is_binary:
             return _bodies.array_response({name: rows}, facts)
@@ -136,7 +134,7 @@ def _stats(parts: Parts) -> dict[str, Any]:
     return {
         **parts.store.info(),
         "accepts": parts.accepts,
-        "method": None if encoder.hasher is None else name_of(encoder.hasher),
+        "method": encoder.method,
         "row_shape": list(encoder.row_shape),
         "has_vectors": parts.vectors is not None,
         "has_images": parts.images is not None,

@@ -14,7 +14,13 @@ _LEAST = 16  # characters
 
 
 def load_token(file: str | os.PathLike[str] | None) -> str:
-    """The token of a file, or of the environment."""
+    """The bearer token of changes, which must have 16 characters or more.
+
+    Parameters
+    ----------
+    file : str, path-like or None
+        File that holds the token. None takes it from the variable RANKBITS_TOKEN.
+    """
     source = VARIABLE if file is None else os.fspath(file)
     if file is None:
         token = os.environ.get(VARIABLE, "")
