@@ -6,7 +6,10 @@ python tests/service/random_requests.py URL --requests 10000 --seed 0
 import argparse
 import json
 import random
+import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -169,11 +172,19 @@ def run(url, n_requests, seed, n_bits=32, n_features=64, token=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("url")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    statuses = run(options.url, options.requests, options.seed)
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from service.conftest import TOKEN, Folder, Process
+
+    with tempfile.TemporaryDirectory() as place:
+        folder = Folder(place)
+        files = [f"--{name}={path}" for name, path in folder.settings.items()]
+        variables = {"RANKBITS_TOKEN": TOKEN}
+        collection = folder.path / "collection"
+        with Process(collection, *files, "--writable", environment=variables) as server:
+            statuses = run(server.url, options.requests, options.seed, token=TOKEN)
     print({status: statuses[status] for status in sorted(statuses)})
 
 

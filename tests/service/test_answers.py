@@ -11,7 +11,7 @@ from rankbits.client import Client
 from rankbits.index import Collection
 from rankbits.service import create_app
 from service.conftest import N_BITS, running
-from service.http import assert_problem, post
+from service.problems import assert_problem, post
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from rankbits.errors import InputError
 from rankbits.index import Collection
 from rankbits.service import Limits, create_app
 from service.conftest import running
-from service.http import assert_problem, post
+from service.problems import assert_problem, post
 
 WORDS = [f"word{i}" for i in range(12)]
 

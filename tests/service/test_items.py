@@ -12,7 +12,7 @@ from rankbits.service import create_app
 from rankbits.service._images import media_type
 from rankbits.service._items import load_items
 from service.conftest import running
-from service.http import assert_problem, post
+from service.problems import assert_problem, post
 
 ROWS = [
     {"id": 5, "label": "cat", "text": "a cat", "price": 1.5, "tags": ["x", None]},

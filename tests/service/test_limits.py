@@ -13,7 +13,7 @@ import pytest
 from rankbits import _wire
 from rankbits.service import Limits, create_app
 from service.conftest import running
-from service.http import assert_problem, post
+from service.problems import assert_problem, post
 
 BOUNDS = {"body_bytes": 5000, "batch": 4, "k": 20, "results": 60, "requests": 3, "seconds": 1}
 

@@ -7,7 +7,7 @@ import pytest
 
 from rankbits.service import create_app
 from service.conftest import running
-from service.http import post
+from service.problems import post
 
 
 @pytest.fixture(scope="module")

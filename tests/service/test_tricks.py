@@ -12,7 +12,7 @@ from rankbits import _wire
 from rankbits.service import create_app
 from rankbits.service._guard import host_name
 from service.conftest import running
-from service.http import PROBLEM, assert_problem, post
+from service.problems import PROBLEM, assert_problem, post
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from rankbits.errors import InputError
 from rankbits.index import Collection
 from rankbits.service import _tokens, create_app, load_token
 from service.conftest import TOKEN, Process, running
-from service.http import assert_problem, post
+from service.problems import assert_problem, post
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
