@@ -12,7 +12,7 @@ NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-slow lint pytest bench sanitize threads kill kill-cluster soak fuzz docs docs-tables format clean
+.PHONY: demo test test-slow lint pytest bench sanitize threads kill kill-cluster soak fuzz requests screenshots docs docs-tables format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -68,6 +68,14 @@ soak: $(INSTALLED) $(VENV)-sanitize/.installed $(VENV)-thread/.installed
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/fuzz/fuzz_loaders.py --seconds 120 --seed $$(date +%s)
+
+# Random requests to a server, none of which may be answered by a 500.
+requests: $(INSTALLED)
+	$(BIN)/python tests/service/random_requests.py --requests 10000 --seed $$(date +%s)
+
+# The pictures of docs/serve.md, taken by the tests of the page.
+screenshots: $(INSTALLED)
+	RANKBITS_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/service/test_page.py
 
 docs: $(INSTALLED) docs-tables
 	$(BIN)/mkdocs build --strict

@@ -1,7 +1,8 @@
 """rankbits: binary codes that rank.
 
-`adapters`, `benchmark`, `compress`, `datasets`, `distributed`, `index`, `methods`, `objectives` and
-`report` are imported at first use: some of them bring scikit-learn, torch, matplotlib or Ray along.
+`adapters`, `benchmark`, `client`, `compress`, `datasets`, `distributed`, `index`, `methods`,
+`objectives`, `report` and `service` are imported at first use, because some of them bring
+scikit-learn, torch, matplotlib, Ray or FastAPI along.
 """
 
 from importlib import import_module
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 _LAZY = (
     "adapters",
     "benchmark",
+    "client",
     "compress",
     "datasets",
     "distributed",
@@ -53,6 +55,7 @@ _LAZY = (
     "methods",
     "objectives",
     "report",
+    "service",
 )
 
 

@@ -16,7 +16,6 @@ from docs_generator.docstrings import as_markdown
 from rankbits import methods
 
 ROOT = Path(__file__).parents[2]
-NOT_USED_YET = {"serve"}  # extras of packages that are not there yet
 
 
 def test_every_generated_page_and_table_is_up_to_date():
@@ -95,7 +94,7 @@ def test_sentences_after_the_parameters_become_notes():
 
 def test_the_readme_names_every_extra_that_users_install():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = set(project["optional-dependencies"]) - {"dev", "docs", "test"} - NOT_USED_YET
+    extras = set(project["optional-dependencies"]) - {"dev", "docs", "test"}
     table = (ROOT / "README.md").read_text().split("| Extra |")[1].split("\n\n")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == extras
 

@@ -56,6 +56,8 @@ ROOMS = (
     Room("report", ("rankbits.report",)),
     Room("compress", ("rankbits.compress",)),
     Room("distributed", ("rankbits.distributed",)),
+    Room("service", ("rankbits.service",)),
+    Room("client", ("rankbits.client",)),
     Room("errors", ("rankbits.errors",)),
 )
 

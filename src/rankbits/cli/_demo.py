@@ -16,6 +16,7 @@ import typer
 from rankbits import affinity
 from rankbits._check import extra
 from rankbits._files import write_atomically
+from rankbits.cli._demo_served import serve_folder, write_served
 from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
 from rankbits.cli._output import note, number, print_json, print_table
 from rankbits.codes import BinaryCodes
@@ -47,6 +48,12 @@ def demo(
     ] = "out/demo",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the split and the codes.")] = 0,
     output: FormatOption = OutputFormat.json,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then serve the digits, with a page to search them.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0 takes a free one.")
+    ] = 8000,
 ) -> None:
     """Learn codes of scikit-learn's digits, evaluate and audit them, and write one page."""
     with input_errors_exit_1():
@@ -54,16 +61,21 @@ def demo(
 
         require_extra()
         extra("torch", "the demo", "train")
+        if serve:
+            extra("fastapi", "rankbits demo --serve", "serve")
         folder = _folder(out)
         split = digits(random_state=seed)
-        codes, history = _encoded(split, seed)
+        codes, history, hasher = _encoded(split, seed)
         scores, audits = _scored(split, codes, seed)
         results = _results(split, seed, scores, audits, history)
         page = _page(split, codes, scores, audits, history)
         _write(folder / "results.json", json.dumps(results, indent=2, allow_nan=False))
         _write(folder / "index.html", page)
         compressed = _compressed(split, folder, seed)
-    _print(results, str(folder / "index.html"), compressed, output)
+        command = write_served(folder / "served", split, hasher, codes[_LEARNED][1])
+    _print(results, str(folder / "index.html"), compressed, command, output)
+    if serve:
+        serve_folder(folder / "served", port)
 
 
 def training_rows(n_items: int, seed: int) -> np.ndarray:
@@ -71,8 +83,8 @@ def training_rows(n_items: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng((seed, 1)).permutation(n_items)[:N_TRAIN])
 
 
-def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
-    """Codes by method, and the epochs of the one that was trained.
+def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]], Any]:
+    """Codes by method, the epochs of the one that was trained, and that method.
 
     One thread of the processor: the same sums however many cores there are, and it is fast enough.
     """
@@ -94,7 +106,7 @@ def _encoded(split: Split, seed: int) -> tuple[Codes, list[dict[str, Any]]]:
         codes[name] = hasher.encode_queries(split.query_x), hasher.encode(split.database_x)
     keys = ("epoch", "loss", "score")  # times would differ from run to run
     history = [{key: epoch[key] for key in keys} for epoch in hashers[_LEARNED].history_]
-    return codes, history
+    return codes, history, hashers[_LEARNED]
 
 
 def _scored(split: Split, codes: Codes, seed: int) -> tuple[dict[str, Evaluation], list[Audit]]:
@@ -201,15 +213,15 @@ def _write(path: Path, text: str) -> None:
     note(f"wrote {path}")
 
 
-def _print(results: dict[str, Any], page: str, compressed: str, output: str) -> None:
+def _print(results: dict[str, Any], page: str, compressed: str, command: str, output: str) -> None:
     metrics = {name: row["metrics"] for name, row in results["codes"].items()}
     if output == "json":
         codes = {name: {"metrics": row} for name, row in metrics.items()}
-        print_json(
-            {"bits": results["bits"], "codes": codes, "page": page, "compressed": compressed}
-        )
+        files = {"page": page, "compressed": compressed, "serve": command}
+        print_json({"bits": results["bits"], "codes": codes, **files})
         return
     rows = [(name, *map(number, row.values())) for name, row in metrics.items()]
     print_table(f"Digits, {N_BITS} bits, exact under ties", ("codes", *METRICS), rows)
     print(f"page: {page}")
     print(f"compressed from 256 bytes: {compressed}")
+    print(f"to search the digits in a browser: {command}")

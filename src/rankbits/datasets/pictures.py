@@ -8,7 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -25,6 +25,7 @@ _FORMATS = {
     ".ppm": "PPM",
     ".webp": "WEBP",
 }
+_BICUBIC = 3  # PIL.Image.Resampling.BICUBIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +92,7 @@ class PictureFolder:
         file = os.path.join(self.path, self.files[row])
         kind = _FORMATS[os.path.splitext(file)[1].lower()]
         with unreadable_files_refused(file, kind), image.open(file, formats=[kind]) as picture:
-            colors = picture.convert("RGB")
-            if size is not None and colors.size != size[::-1]:
-                colors = colors.resize(size[::-1], image.Resampling.BICUBIC)
-            return np.asarray(colors)
+            return _resized(picture, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +155,31 @@ def list_pictures(folder: Path) -> PictureFolder:
             f"for each class; {path} has none"
         )
     return PictureFolder(path, _checked_names(files), None, ())
+
+
+def read_picture(stream: BinaryIO, size: tuple[int, int] | None, *, most_pixels: int) -> np.ndarray:
+    """Pixels of one picture of unknown origin, resized as those of a folder are.
+
+    Its size is looked at before anything is decoded: a small file can hold a huge picture.
+    """
+    image = _check.extra("PIL.Image", "reading pictures", "images")
+    kinds = sorted(set(_FORMATS.values()))
+    refused = unreadable_files_refused("the picture", "picture")
+    with refused, image.open(stream, formats=kinds) as picture:
+        if picture.width * picture.height > most_pixels:
+            raise InputError(
+                f"pictures must have at most {most_pixels} pixels, got {picture.width} x "
+                f"{picture.height}"
+            )
+        return _resized(picture, size)
+
+
+def _resized(picture: Any, size: tuple[int, int] | None) -> np.ndarray:
+    """Red, green and blue of a picture in the size (height, width), or in its own."""
+    colors = picture.convert("RGB")
+    if size is not None and colors.size != size[::-1]:
+        colors = colors.resize(size[::-1], _BICUBIC)
+    return np.asarray(colors)
 
 
 def load_images(folder: Path, size: int | None = None) -> Pictures:

@@ -21,6 +21,7 @@ from rankbits.index.results import Ragged, table
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
 from rankbits.index.store.state import State
+from rankbits.index.tie_counts import tie_counts
 
 Codes = BinaryCodes | np.ndarray
 Result = TypeVar("Result")
@@ -261,6 +262,18 @@ class Searchable(ABC):
         reach = min(_check.whole("radius", radius, 0), state.code_bits)
         request = self._searcher.request(0, reach, True, n_threads, options)
         return self._searcher.search(state, queries, request, allowed)
+
+    def tie_counts(
+        self, codes: Codes, *, allowed: Any = None, n_threads: int | None = None
+    ) -> np.ndarray:
+        """How many items lie at each distance of each query, int64 of shape (queries, n_bits + 1).
+
+        Sizes of ties, and of what `within` would return, without the memory of a result.
+        """
+        state = self._current()
+        queries = inputs.queries_of(codes, state.code_bits, state.model)
+        threads = _native.threads(self.n_threads if n_threads is None else n_threads)
+        return tie_counts(state, queries, allowed, threads)
 
     def tune(self, codes: Codes, k: int, *, n_threads: int | None = None) -> None:
         """Build now what later searches would build, and let kind "auto" measure on these queries.

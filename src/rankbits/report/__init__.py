@@ -10,7 +10,7 @@ from rankbits.report._frontier import bytes_plot, frontier, pool_plot, time_plot
 from rankbits.report._page import audit_page, comparison_page
 from rankbits.report._plots import deviation_plot, range_plot, tie_plot
 from rankbits.report._quality import quality_plot
-from rankbits.report._samples import Sample, SamplePictures, samples
+from rankbits.report._samples import Sample, SamplePictures, picture, samples
 from rankbits.report._search import recall_plot
 from rankbits.report._svg import require_extra
 
@@ -25,6 +25,7 @@ __all__ = [
     "deviation_plot",
     "distance_plot",
     "frontier",
+    "picture",
     "pool_plot",
     "quality_plot",
     "range_plot",

@@ -132,7 +132,12 @@ def nearest(queries: BinaryCodes, database: BinaryCodes, k: int) -> tuple[np.nda
 
 
 def picture(ink: np.ndarray) -> str:
-    """A data URI of one picture, ink from 0 to 1: black, with the ink as its opacity."""
+    """A data URI of one picture: black, with the ink as its opacity.
+
+    Parameters
+    ----------
+    ink : ndarray of shape (height, width), 0 = paper to 1 = full ink
+    """
     height, width = ink.shape
     opacity = np.rint(255 * np.clip(ink, 0, 1)).astype(np.uint8)
     lines = np.zeros((height, 1 + 2 * width), np.uint8)  # filter 0, then (grey, opacity) pairs

@@ -1,0 +1,142 @@
+"""Searches of one moment, joined into one scan.
+
+A scan reads all codes once for many queries, so while one runs, whatever arrives waits and goes
+into the next one together. The answer to a query depends on nothing but the query: items are
+ordered by (distance, id) or (score, id), so other queries of a batch change nothing, and a larger k
+only makes the list longer.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankbits.service._metrics import Metrics
+
+Tables = tuple[np.ndarray, np.ndarray]  # values and ids of shape (queries, k)
+
+
+class Scan(NamedTuple):
+    """A search that may be joined with others of its kind.
+
+    Attributes
+    ----------
+    kind : "bits" or "real"
+    rows : packed codes, or weights
+    k : how many items each query asks for
+    """
+
+    kind: str
+    rows: np.ndarray
+    k: int
+
+    def key(self) -> tuple[str, int]:
+        """What scans that are joined have in common: k within a factor of two."""
+        return self.kind, self.k.bit_length()
+
+
+@dataclass(eq=False)
+class _Waiting:
+    scan: Scan
+    future: "asyncio.Future[Tables]"
+
+
+class Batcher:
+    """Runs scans one after the other in a thread, changes in a second, all else in two more.
+
+    Parameters
+    ----------
+    search : function of (kind, rows, k) that returns (values, ids)
+    metrics : Metrics
+    most_queries : queries that are joined at most
+    """
+
+    def __init__(
+        self, search: Callable[[str, np.ndarray, int], Tables], metrics: Metrics, most_queries: int
+    ) -> None:
+        self._search, self._metrics, self._most = search, metrics, most_queries
+        self._waiting: list[_Waiting] = []
+        self._drain: asyncio.Task[None] | None = None
+        self._scans = ThreadPoolExecutor(1, "rankbits-scan")
+        self._others = ThreadPoolExecutor(2, "rankbits-work")
+        self._writes = ThreadPoolExecutor(1, "rankbits-write")
+
+    async def scan(self, scan: Scan) -> Tables:
+        """The answer to a scan, which may be found together with others."""
+        waiting = _Waiting(scan, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._drain is None or self._drain.done():
+            self._drain = asyncio.create_task(self._run_all())
+        return await waiting.future
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of any other work, off the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._others, function, *arguments)
+
+    async def write(self, change: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a change, one after the other; it happens even if nobody waits any more."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writes, change, *arguments)
+
+    def close(self) -> None:
+        """Wait for what is running; what waits is given up."""
+        for waiting in self._waiting:
+            waiting.future.cancel()
+        for executor in (self._scans, self._others, self._writes):
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    async def _run_all(self) -> None:
+        await asyncio.sleep(0)  # requests that the loop is just reading come along
+        while self._waiting:
+            batch = self._next_batch()
+            if not batch:
+                continue
+            scans = [waiting.scan for waiting in batch]
+            loop = asyncio.get_running_loop()
+            try:
+                answers = await loop.run_in_executor(self._scans, self._joined, scans)
+            except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it
+                for waiting in batch:
+                    if not waiting.future.done():
+                        waiting.future.set_exception(error)
+                continue
+            for waiting, answer in zip(batch, answers, strict=True):
+                if not waiting.future.done():
+                    waiting.future.set_result(answer)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """The scan that waits longest, with all of its kind as far as they fit."""
+        self._waiting = [waiting for waiting in self._waiting if not waiting.future.done()]
+        batch: list[_Waiting] = []
+        rest: list[_Waiting] = []
+        n_queries = 0
+        for waiting in self._waiting:
+            n = len(waiting.scan.rows)
+            is_alike = not batch or waiting.scan.key() == batch[0].scan.key()
+            if is_alike and (not batch or n_queries + n <= self._most):
+                batch.append(waiting)
+                n_queries += n
+            else:
+                rest.append(waiting)
+        self._waiting = rest
+        return batch
+
+    def _joined(self, scans: list[Scan]) -> list[Tables]:
+        """The answers to scans that are alike, by one search."""
+        started = time.perf_counter()
+        kind, k = scans[0].kind, max(scan.k for scan in scans)
+        rows = scans[0].rows if len(scans) == 1 else np.concatenate([scan.rows for scan in scans])
+        values, ids = self._search(kind, rows, k)
+        self._metrics.observe("rankbits_scan_seconds", time.perf_counter() - started)
+        self._metrics.observe("rankbits_scan_queries", len(rows))
+        answers, start = [], 0
+        for scan in scans:
+            part = slice(start, start + len(scan.rows)), slice(0, scan.k)
+            answers.append((values[part], ids[part]))
+            start += len(scan.rows)
+        return answers

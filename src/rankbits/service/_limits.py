@@ -1,0 +1,49 @@
+"""What a server grants one request, and how many at once."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from rankbits import _check
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of requests; what exceeds one is refused with a status that says which.
+
+    Attributes
+    ----------
+    body_bytes : int, default=16 MiB
+        Size of a request's body. More is status 413.
+    batch : int, default=1024
+        Queries of a search, rows to encode, or items to upsert. More is status 422.
+    k : int, default=1000
+        The k of a search. More is status 422.
+    results : int, default=200,000
+        Items that one answer may hold for all of its queries. More is status 422.
+    seconds : int, default=30
+        Time of a request, from its first byte to its answer. A body that takes longer to arrive is
+        status 408, an answer that takes longer is 503.
+    requests : int, default=256
+        Requests at once. More is status 429.
+    pixels : int, default=40,000,000
+        Pixels of a picture. More is status 422.
+    characters : int, default=10,000
+        Length of a text. More is status 422.
+    """
+
+    body_bytes: int = 1 << 24
+    batch: int = 1024
+    k: int = 1000
+    results: int = 200_000
+    seconds: int = 30
+    requests: int = 256
+    pixels: int = 40_000_000
+    characters: int = 10_000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check.whole(field.name, getattr(self, field.name), 1, 1 << 40)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All bounds by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

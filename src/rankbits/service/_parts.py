@@ -1,0 +1,121 @@
+"""What a server is made of, in one place that every route gets."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankbits.codes import BinaryCodes
+from rankbits.codes.note import require_same_model
+from rankbits.datasets import load_array
+from rankbits.errors import InputError
+from rankbits.service._batching import Batcher, Tables
+from rankbits.service._encoders import Encoder
+from rankbits.service._images import Images
+from rankbits.service._items import Items
+from rankbits.service._limits import Limits
+from rankbits.service._metrics import Metrics
+from rankbits.service._store import Store
+
+
+@dataclass(eq=False)
+class Parts:
+    """A collection, a model and what is known about items.
+
+    Attributes
+    ----------
+    store : the collection
+    encoder : the model, and what stands before it
+    items, images : what is known about items, None if nothing
+    vectors : the rows of items, row i of item i, or None
+    limits : bounds of requests
+    token : what a change must be authorized by, None if there are no changes
+    metrics, batcher : of the running server
+    """
+
+    store: Store
+    encoder: Encoder
+    items: Items | None
+    images: Images | None
+    vectors: np.ndarray | None
+    limits: Limits
+    token: str | None
+    metrics: Metrics
+    batcher: Batcher
+
+    @property
+    def accepts(self) -> list[str]:
+        """In which ways queries can be given."""
+        ways = {
+            "codes": True,
+            "ids": self.store.reader.side is None or self.vectors is not None,
+            "vectors": self.encoder.takes_vectors,
+            "texts": self.encoder.takes_texts,
+            "pictures": self.encoder.takes_pictures,
+        }
+        return [way for way, is_possible in ways.items() if is_possible]
+
+    def close(self) -> None:
+        """Finish what is running and let go of the files."""
+        self.batcher.close()
+        self.store.close()
+
+
+def assemble(
+    store: Store,
+    encoder: Encoder,
+    items: Items | None,
+    images: str | os.PathLike[str] | None,
+    vectors: Any,
+    limits: Limits,
+    token: str | None,
+) -> Parts:
+    """The parts of a server, which must fit each other."""
+    _require_model(store, encoder)
+    metrics = Metrics()
+
+    def search(kind: str, rows: np.ndarray, k: int) -> Tables:
+        reader = store.reader
+        if kind == "real":
+            scores, ids = reader.search_real(rows, k)
+            return scores, ids
+        distances, ids = reader.search(BinaryCodes(rows, reader.n_bits), k)
+        return distances, ids
+
+    return Parts(
+        store=store,
+        encoder=encoder,
+        items=items,
+        images=None if items is None or not items.has_images else Images(items, images),
+        vectors=_opened(vectors, encoder),
+        limits=limits,
+        token=token,
+        metrics=metrics,
+        batcher=Batcher(search, metrics, limits.batch),
+    )
+
+
+def _require_model(store: Store, encoder: Encoder) -> None:
+    if encoder.hasher is None:
+        return
+    if encoder.hasher.n_bits_ != store.n_bits:
+        raise InputError(
+            f"model must give codes of {store.n_bits} bits, as the collection has, it gives "
+            f"{encoder.hasher.n_bits_}"
+        )
+    of_collection = store.reader.model
+    require_same_model(encoder.fingerprint, of_collection, "queries of the model", "the collection")
+
+
+def _opened(vectors: Any, encoder: Encoder) -> np.ndarray | None:
+    """The vectors of items, mapped."""
+    if vectors is None:
+        return None
+    rows = vectors if isinstance(vectors, np.ndarray) else load_array(os.fspath(vectors))
+    if rows.ndim != 2 or not encoder.takes_vectors or rows.shape[1:] != encoder.row_shape:
+        raise InputError(
+            f"vectors must have the shape (n, {', '.join(map(str, encoder.row_shape))}) that the "
+            f"model reads, got {rows.shape}"
+        )
+    return rows

@@ -1,0 +1,110 @@
+"""Running the application with uvicorn: one process, its own socket, a quiet end."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rankbits._check import extra
+from rankbits.errors import RankbitsError
+
+
+def serve(
+    app: Any,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    *,
+    on_ready: Callable[[str], None] | None = None,
+    grace_seconds: int = 30,
+    access_log: bool = False,
+) -> None:
+    """Serve an application until SIGTERM or Ctrl-C; requests that are being answered are finished.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What `create_app` returned.
+    host : str, default="127.0.0.1"
+        Address to listen on. Only the default keeps other machines out.
+    port : int, default=8000
+        Port to listen on; 0 takes one that is free.
+    on_ready : callable or None, default=None
+        Called with the address once requests are accepted.
+    grace_seconds : int, default=30
+        How long requests may take to finish after the signal.
+    access_log : bool, default=False
+        Whether each request is a line on standard error.
+    """
+    server = build_server(app, grace_seconds=grace_seconds, access_log=access_log)
+    with listening(host, port) as listener:
+        asyncio.run(_run(server, listener, on_ready))
+
+
+def build_server(app: Any, *, grace_seconds: int = 30, access_log: bool = False) -> Any:
+    """A server of uvicorn, which trusts no proxy and does not name itself."""
+    uvicorn = extra("uvicorn", "rankbits serve", "serve")
+    config = uvicorn.Config(
+        app,
+        log_level="info" if access_log else "warning",
+        access_log=access_log,
+        timeout_graceful_shutdown=grace_seconds,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        ws="none",
+    )
+    return _server_class(uvicorn)(config)
+
+
+async def _run(
+    server: Any, listener: socket.socket, on_ready: Callable[[str], None] | None
+) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, server.stop)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not task.done():
+        await asyncio.sleep(0.01)
+    if on_ready is not None and server.started:
+        on_ready(url_of(listener))
+    await task
+
+
+def _server_class(uvicorn: Any) -> Any:
+    """The server of uvicorn, which ends without raising the signal again."""
+
+    class Server(uvicorn.Server):  # type: ignore[misc]
+        def stop(self) -> None:
+            """Finish; a second signal does not wait for requests."""
+            self.force_exit = bool(self.should_exit)
+            self.should_exit: bool = True
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    return Server
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens; an address that is taken is one sentence."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        try:
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise RankbitsError(f"{host}:{port} cannot be listened on: {error}") from None
+        yield listener
+    finally:
+        listener.close()
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address that a socket listens on."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

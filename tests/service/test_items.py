@@ -1,0 +1,205 @@
+"""Tables of items: .jsonl, .parquet or a folder of pictures, and nothing outside of the folder."""
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+
+from rankbits.errors import FileFormatError, InputError
+from rankbits.index import Collection
+from rankbits.service import create_app
+from rankbits.service._images import media_type
+from rankbits.service._items import load_items
+from service.conftest import running
+from service.problems import assert_problem, post
+
+ROWS = [
+    {"id": 5, "label": "cat", "text": "a cat", "price": 1.5, "tags": ["x", None]},
+    {"id": 2, "label": "dog", "text": "a dog", "price": None, "tags": []},
+    {"id": 9, "label": "cat", "text": "another", "price": float("nan"), "tags": None},
+]
+
+
+@pytest.fixture(params=["jsonl", "parquet"])
+def table(request, tmp_path):
+    path = tmp_path / f"items.{request.param}"
+    if request.param == "jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n")
+    else:
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.Table.from_pylist(ROWS), path, row_group_size=2)
+    return path
+
+
+def test_fields_are_found_by_id(table):
+    items = load_items(table, None)
+    assert len(items) == 3
+    assert items.fields(5) == {"label": "cat", "text": "a cat", "price": 1.5, "tags": ["x", None]}
+    assert items.fields(9)["text"] == "another"
+    assert items.fields(9)["price"] is None
+    for unknown in (0, 3, 10, 2**62):
+        assert items.fields(unknown) == {}
+    assert items.labels == [("cat", 2), ("dog", 1)]
+    assert items.labelled(["cat"]).tolist() == [5, 9]
+    assert items.labelled(["cat", "dog"]).tolist() == [2, 5, 9]
+    with pytest.raises(InputError, match="'bird' is not"):
+        items.labelled(["bird"])
+
+
+def test_without_ids_row_i_is_item_i(tmp_path):
+    (tmp_path / "i.jsonl").write_text('{"text": "zero"}\n\n{"text": "one"}\n')
+    items = load_items(tmp_path / "i.jsonl", None)
+    assert [items.fields(i) for i in range(3)] == [{"text": "zero"}, {"text": "one"}, {}]
+    with pytest.raises(InputError, match="column label"):
+        items.labelled(["x"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("i.jsonl", b'{"id": 1}\n{"id": 1}', "each id once"),
+        ("i.jsonl", b'{"id": "a"}', "whole numbers"),
+        ("i.jsonl", b'{"id": -1}', "whole numbers"),
+        ("i.jsonl", b"[1]", "JSON object"),
+        ("i.jsonl", b"{", "readable"),
+        ("i.jsonl", b"\xff\xfe", "readable"),
+        ("i.parquet", b"PAR1", "readable"),
+        ("i.csv", b"id\n1", ".parquet or .jsonl"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((FileFormatError, InputError), match=words):
+        load_items(tmp_path / name, None)
+    with pytest.raises(InputError):
+        load_items(tmp_path / "missing.jsonl", None)
+
+
+def png(color, size=(6, 4)):
+    import io
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", size, color).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A folder of classes, and beside it a secret."""
+    pytest.importorskip("PIL")
+    for name, color in (("cats/a.png", "red"), ("cats/b.png", "green"), ("dogs/c.png", "blue")):
+        path = tmp_path / "pictures" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(color))
+    (tmp_path / "secret.png").write_bytes(png("black"))
+    return tmp_path / "pictures"
+
+
+@pytest.fixture
+def place(tmp_path):
+    with Collection.create(tmp_path / "c", 8) as collection:
+        collection.add(np.arange(8, dtype=np.uint8)[:, None])
+    return tmp_path / "c"
+
+
+def test_a_folder_of_pictures_is_a_table_by_itself(place, pictures):
+    with running(create_app(place, images=pictures)) as url:
+        stats = httpx.get(url + "/stats").json()
+        expected = [{"label": "cats", "items": 2}, {"label": "dogs", "items": 1}]
+        assert stats["labels"] == expected
+        item = httpx.get(url + "/items/2").json()
+        assert item["fields"] == {"file": "dogs/c.png", "label": "dogs"}
+        answer = httpx.get(url + item["image"])
+        assert answer.content == png("blue")
+        assert answer.headers["content-type"] == "image/png"
+        assert_problem(httpx.get(url + "/items/5/image"), 404)
+        found = post(url, "/search", {"ids": [7], "labels": ["cats"]}).json()
+        assert found["ids"] == [[1, 0]]
+
+
+def test_no_name_in_a_table_leads_out_of_the_folder(place, pictures, tmp_path):
+    (pictures / "link.png").symlink_to(tmp_path / "secret.png")
+    (pictures / "page.png").write_text("<html><script>alert(1)</script>")
+    names = [
+        "../secret.png",
+        str(tmp_path / "secret.png"),
+        "link.png",
+        "cats/../../secret.png",
+        "page.png",
+        "cats/../cats/a.png",
+        "data:image/png;base64,AAAA",
+        "\0",
+    ]
+    rows = [json.dumps({"image": name}) for name in names]
+    (tmp_path / "items.jsonl").write_text("\n".join(rows))
+    with running(create_app(place, items=tmp_path / "items.jsonl", images=pictures)) as url:
+        answers = [httpx.get(f"{url}/items/{item}/image") for item in range(len(names))]
+    assert [answer.status_code for answer in answers] == [404] * 5 + [200, 404, 404]
+    assert answers[5].content == png("red")
+
+
+def test_bytes_of_a_table_are_pictures_too(place, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("PIL")
+    images = [{"bytes": png("red"), "path": "x.png"}, {"bytes": None, "path": None}]
+    table = arrow.table({"image": images, "blob": [b"\0", b"\1"]})
+    parquet.write_table(table, tmp_path / "i.parquet")
+    with running(create_app(place, items=tmp_path / "i.parquet")) as url:
+        assert httpx.get(url + "/items/0/image").content == png("red")
+        assert httpx.get(url + "/items/0").json()["fields"] == {}
+        assert_problem(httpx.get(url + "/items/1/image"), 404)
+
+
+def test_a_large_picture_is_made_small_on_request(place, tmp_path):
+    pil = pytest.importorskip("PIL.Image")
+    import io
+
+    folder = tmp_path / "large"
+    folder.mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (600, 900, 3), np.uint8)
+    pil.fromarray(noise).save(folder / "a.png")
+    with running(create_app(place, images=folder)) as url:
+        small = httpx.get(url + "/items/0/image?size=160")
+        assert small.headers["content-type"] == "image/jpeg"
+        assert pil.open(io.BytesIO(small.content)).size == (160, 107)
+        assert httpx.get(url + "/items/0/image").content == (folder / "a.png").read_bytes()
+        assert_problem(httpx.get(url + "/items/0/image?size=9999"), 422)
+
+
+def test_items_are_listed_page_by_page(place, tmp_path):
+    rows = [json.dumps({"label": "even" if i % 2 == 0 else "odd"}) for i in range(8)]
+    (tmp_path / "i.jsonl").write_text("\n".join(rows))
+    with running(create_app(place, items=tmp_path / "i.jsonl")) as url:
+        after, seen = -1, []
+        while after is not None:
+            page = httpx.get(f"{url}/items?limit=3&after={after}").json()
+            seen += [item["id"] for item in page["items"]]
+            after = page["next"]
+        assert seen == list(range(8))
+        page = httpx.get(url + "/items?label=odd&limit=2&after=1").json()
+        assert [item["id"] for item in page["items"]] == [3, 5]
+        for query in ("limit=0", "limit=101", "after=x", "label=none"):
+            assert_problem(httpx.get(f"{url}/items?{query}"), 422)
+        with Collection.open(place, writable=True) as writer:
+            writer.remove([3])
+        page = httpx.get(url + "/items?label=odd&limit=2&after=1").json()
+        assert [item["id"] for item in page["items"]] == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF0000WEBPVP8", "image/webp"),
+        (b"<svg onload=alert(1)>", None),
+        (b"", None),
+    ],
+)
+def test_only_pictures_that_run_nothing_are_sent(data, kind):
+    assert media_type(data) == kind
