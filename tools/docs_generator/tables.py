@@ -109,7 +109,7 @@ def protocols_table() -> str:
             protocol.title,
             ", ".join(str(n_bits) for n_bits in protocol.bits),
             _first(protocol.metrics, 3),
-            code(f"{protocol.data}*.npz"),
+            code(protocol.files),
         ]
         for protocol in benchmark.protocols()
     )

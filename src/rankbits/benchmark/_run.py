@@ -14,13 +14,15 @@ from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
 from rankbits._json import as_json
 from rankbits.benchmark._plan import Job, create_method, planned
-from rankbits.benchmark._protocols import Protocol, protocol
+from rankbits.benchmark._protocol import Protocol
+from rankbits.benchmark._protocols import protocol
 from rankbits.benchmark._relevance import Task
 from rankbits.benchmark._scores import checked_metrics, describe_code_use, metrics_for, scores
 from rankbits.benchmark._sources import DataSource, load_source
 from rankbits.benchmark._splits import ProtocolSplit
 from rankbits.benchmark._store import FORMAT, Store, settings_hash
 from rankbits.benchmark._summary import summarise
+from rankbits.datasets import Labelled
 from rankbits.errors import InputError
 from rankbits.methods import PosteriorCache
 
@@ -30,7 +32,7 @@ Report = Callable[[dict[str, Any], bool], None]
 
 def run(
     protocol_name: str | Protocol,
-    data: str | os.PathLike[str],
+    data: str | os.PathLike[str] | Labelled,
     methods: Iterable[str] | str | None = None,
     bits: Iterable[int] | int | None = None,
     *,
@@ -48,7 +50,7 @@ def run(
     Parameters
     ----------
     protocol_name : name of a protocol, or a `Protocol`
-    data : folder or file with its data
+    data : folder or file with its data, or the rows themselves
     methods, bits : default: those of the protocol
     seeds : int, how many: seed i is the method's random_state and draws the split
     split_seeds : draw these splits instead, each with every seed
@@ -74,18 +76,23 @@ def run(
         task: Task | None = None
         cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
         for job in group:
-            settings = _settings(chosen, source, job, names, queries)
+            settings = settings_of(chosen, source, job, names, queries)
             result = store.get(settings)
             is_old = result is not None
             if result is None:
                 task = task or chosen.relevance.task(source.data, split)
                 measured = _measured(job, task, names, n_threads, cache, queries)
-                result = _result(settings, split, measured, n_threads)
+                result = result_of(settings, split, measured, n_threads)
                 store.put(settings, result)
             runs.append(result)
             if report is not None:
                 report(result, is_old)
     runs.sort(key=lambda done: _place(jobs, done["settings"]))
+    return all_of(chosen, source, runs)
+
+
+def all_of(chosen: Protocol, source: DataSource, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several runs with their protocol, data and summary."""
     return {
         "protocol": chosen.to_dict(),
         "data": source.to_dict(),
@@ -107,8 +114,8 @@ def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
     return [tuple(getattr(job, key) for key in keys) for job in jobs].index(values)
 
 
-def _settings(
-    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...], queries: str
+def settings_of(
+    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...], queries: str = "bits"
 ) -> dict[str, Any]:
     """Whatever the numbers of a run depend on."""
     from rankbits import __version__
@@ -178,9 +185,10 @@ def _limited(n_threads: int | None) -> AbstractContextManager[Any]:
     return limits
 
 
-def _result(
+def result_of(
     settings: dict[str, Any], split: ProtocolSplit, measured: dict[str, Any], n_threads: int | None
 ) -> dict[str, Any]:
+    """What the file of a run holds."""
     return {
         "rankbits_bench": FORMAT,
         "settings": settings,
