@@ -192,7 +192,7 @@ def load_given_codes(path: PathLike) -> GivenCodes:
     arrays = {key: load_array(file, key) for key in (*_NEEDED, *_OPTIONAL) if key in members}
     scalars = {key: _scalar(file, key, arrays.get(key)) for key in ("n_bits", "split_seed", "seed")}
     queries, database = (
-        BinaryCodes(arrays[key], scalars["n_bits"]) for key in ("queries", "database")
+        _codes(file, key, arrays[key], scalars["n_bits"]) for key in ("queries", "database")
     )
     rows = {
         key: _rows(file, key, arrays[f"{key}_rows"], side)
@@ -210,6 +210,13 @@ def load_given_codes(path: PathLike) -> GivenCodes:
         scalars["seed"],
         hashlib.sha256(Path(file).read_bytes()).hexdigest(),
     )
+
+
+def _codes(file: str, key: str, packed: np.ndarray, n_bits: int) -> BinaryCodes:
+    try:
+        return BinaryCodes(packed, n_bits)
+    except InputError as error:
+        raise FileFormatError(f"{file}, {key}: {error}") from None
 
 
 def _scalar(file: str, key: str, array: np.ndarray | None) -> int:

@@ -108,10 +108,13 @@ class Results:
 
     runs: tuple[StoredRun, ...]
     cells: tuple[ResultCell, ...] = field(init=False)
+    _by_key: dict[tuple[str, str, int], ResultCell] = field(init=False)
 
     def __post_init__(self) -> None:
         _require_comparable(self.runs)
         object.__setattr__(self, "cells", tuple(_cells(self.runs)))
+        by_key = {(cell.protocol, cell.label, cell.bits): cell for cell in self.cells}
+        object.__setattr__(self, "_by_key", by_key)
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -124,10 +127,7 @@ class Results:
 
     def find(self, protocol: str, label: str, bits: int) -> ResultCell | None:
         """One cell, or None."""
-        for cell in self.cells:
-            if (cell.protocol, cell.label, cell.bits) == (protocol, label, bits):
-                return cell
-        return None
+        return self._by_key.get((protocol, label, bits))
 
 
 def load_results(folder: str | os.PathLike[str]) -> Results:

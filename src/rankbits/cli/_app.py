@@ -18,6 +18,8 @@ from rankbits.cli._export import export
 from rankbits.cli._fit import fit
 from rankbits.cli._index import index
 from rankbits.cli._index_sql import sql
+from rankbits.cli._papers import papers
+from rankbits.cli._report import report
 
 _INTERRUPTED = 130
 
@@ -28,7 +30,19 @@ app = Commands(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (compress, fit, encode, export, evaluate, audit, compare, bench, demo):
+for command in (
+    compress,
+    fit,
+    encode,
+    export,
+    evaluate,
+    audit,
+    compare,
+    bench,
+    papers,
+    report,
+    demo,
+):
     app.command()(command)
 index.command()(sql)
 app.add_typer(index, name="index")
