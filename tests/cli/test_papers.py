@@ -87,6 +87,10 @@ def test_a_report_in_all_formats_and_of_nothing(tmp_path):
         "tables.tex",
     ]
     assert report(tmp_path, "--format", "pdf").exit_code == 2
+    assert papers("talr-fig1", "--out", tmp_path).exit_code == 0
+    figures = report.printed(tmp_path, "--format", "svg")["files"]["svg"]
+    assert (tmp_path / "figures" / "talr-fig1.svg").read_text().startswith("<svg")
+    assert figures == str(tmp_path / "figures")
 
 
 @pytest.fixture(scope="module")

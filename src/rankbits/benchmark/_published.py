@@ -197,13 +197,6 @@ NUSWIDE_NDCG = Published(
     TALR,
     "other data than ours: the paper's setting with tags, not to be compared",
 )
-CIFAR10_TIES = {  # at 32 bits: AP_T, AP with random ties, optimistic, pessimistic
-    "BRE": (0.502, 0.500, 0.543, 0.465),
-    "StructHash": (0.691, 0.692, 0.727, 0.660),
-    "MACHash": (0.726, 0.725, 0.755, 0.690),
-    "FastHash": (0.742, 0.742, 0.770, 0.710),
-    "TALR-AP": (0.800, 0.799, 0.827, 0.762),
-}
 LABELME = Published(
     "LabelMe",
     "nDCG",

@@ -84,6 +84,12 @@ class ResultCell:
             return None
         return _score([run.result["code_use"][name] for run in self.runs])
 
+    def fastest(self, name: str) -> float | None:
+        """The shortest time of its runs, which a busy machine disturbs least."""
+        values = [run.result["seconds"].get(name) for run in self.runs]
+        known = [value for value in values if value is not None]
+        return min(known, default=None)
+
     def seconds(self, name: str) -> Score | None:
         """Mean and spread of a time; None for codes that were made elsewhere."""
         if any(name not in run.result["seconds"] for run in self.runs):

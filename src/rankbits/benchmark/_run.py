@@ -27,6 +27,7 @@ from rankbits.errors import InputError
 from rankbits.methods import PosteriorCache
 
 QUERIES = ("bits", "real")
+_ENCODINGS, _LONG_ENCODING = 3, 2.0  # times, and seconds
 Report = Callable[[dict[str, Any], bool], None]
 
 
@@ -151,9 +152,8 @@ def _measured(
         started = clock()
         _fit(hasher, job, task)
         fitted = clock()
-        encode = hasher.project_queries if kind == "real" else hasher.encode_queries
-        queries, database = encode(task.query_x), hasher.encode(task.database_x)
-        encoded = clock()
+        queries, database, encoding = _encoded(hasher, task, kind)
+        started_to_evaluate = clock()
         result = scores(queries, database, task.affinity, names, n_threads)
         evaluated = clock()
     return {
@@ -161,11 +161,25 @@ def _measured(
         "code_use": describe_code_use(database),
         "seconds": {
             "fit": round(fitted - started, 4),
-            "encode": round(encoded - fitted, 4),
-            "evaluate": round(evaluated - encoded, 4),
+            "encode": round(encoding, 4),
+            "evaluate": round(evaluated - started_to_evaluate, 4),
         },
         "method_report": as_json(getattr(hasher, "report_", None)),
     }
+
+
+def _encoded(hasher: Any, task: Task, kind: str) -> tuple[Any, Any, float]:
+    """Queries, database, and the seconds of both: the fastest of three if one is short.
+
+    Codes are made in a fraction of a second, and the first time pays for whatever is not warm yet.
+    """
+    encode = hasher.project_queries if kind == "real" else hasher.encode_queries
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < _ENCODINGS and seconds[0] < _LONG_ENCODING):
+        started = time.perf_counter()
+        queries, database = encode(task.query_x), hasher.encode(task.database_x)
+        seconds.append(time.perf_counter() - started)
+    return queries, database, min(seconds)
 
 
 def _fit(hasher: Any, job: Job, task: Task) -> None:

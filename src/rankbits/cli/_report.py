@@ -16,6 +16,7 @@ class ReportFormat(StrEnum):
     markdown = "markdown"
     latex = "latex"
     csv = "csv"
+    svg = "svg"
 
 
 FolderArgument = Annotated[
@@ -24,7 +25,10 @@ FolderArgument = Annotated[
 ]
 FormatOption = Annotated[
     list[ReportFormat] | None,
-    typer.Option("--format", help="index.html, tables.md, tables.tex or cells.csv; repeatable."),
+    typer.Option(
+        "--format",
+        help="index.html, tables.md, tables.tex, cells.csv or figures/*.svg; repeatable.",
+    ),
 ]
 
 
@@ -35,7 +39,6 @@ def report(folder: FolderArgument, output: FormatOption = None) -> None:
 
     formats = tuple(one.value for one in output or (ReportFormat.html,))
     with input_errors_exit_1():
-        if "html" in formats:
-            require_extra()
+        require_extra()
         paths = write_report(folder, formats)
     print_json({"files": paths})

@@ -6,7 +6,7 @@ from rankbits.papers import _words
 from rankbits.papers._exhibit import Exhibit, Part, View
 from rankbits.papers._names import title_of
 from rankbits.papers._sections import build_section, score_table
-from rankbits.papers._shows import _bits_panel, _spread_caption, both, words_of
+from rankbits.papers._shows import bits_panel, both, spread_caption, words_of
 from rankbits.report import CurvePanel, Section, curves_plot
 
 SOURCE = "Yu, Wu, Zhang, Tang, Shao and Zhuang, Hashing with list-wise learning to rank, SIGIR 2014"
@@ -20,10 +20,10 @@ def _show(view: View) -> Section:
     """MAP and PH2 against bits, precision and recall at 32 bits."""
     part = view.parts[0]
     cells = part.cells(view.results)
-    panels = [_bits_panel(part, cells, metric) for metric in part.metrics]
+    panels = [bits_panel(part, cells, metric) for metric in part.metrics]
     panels += _rank_panels(part, cells)
     figure = both(
-        curves_plot, [panel for panel in panels if panel.lines], view.name, _spread_caption(view)
+        curves_plot, [panel for panel in panels if panel.lines], view.name, spread_caption(view)
     )
     tables = [
         score_table(part, cells, metric, title=f"{words_of(metric)}, {part.title}")

@@ -24,7 +24,13 @@ from rankbits.report import (
     results_page,
 )
 
-FORMATS = {"html": "index.html", "markdown": "tables.md", "latex": "tables.tex", "csv": "cells.csv"}
+FORMATS = {
+    "html": "index.html",
+    "markdown": "tables.md",
+    "latex": "tables.tex",
+    "csv": "cells.csv",
+    "svg": "figures",
+}
 _INTRO = (
     "Every number is the mean over the runs of the files in this folder, with the standard "
     "deviation over seeds beside it; the best of each column is bold. AP_T and NDCG_T are exact "
@@ -41,8 +47,9 @@ def write_report(
     ----------
     folder : str or path-like
         A folder of results, as `rankbits bench --out` and `rankbits papers` leave it.
-    formats : tuple of {"html", "markdown", "latex", "csv"}, default=("html",)
-        Which: one self-contained page index.html, tables.md, tables.tex, or cells.csv.
+    formats : tuple of {"html", "markdown", "latex", "csv", "svg"}, default=("html",)
+        Which: one self-contained page index.html, tables.md, tables.tex, cells.csv, or a folder
+        figures with a file for each figure.
     """
     path = Path(folder)
     results = load_folder(path)
@@ -50,9 +57,21 @@ def write_report(
     paths = {}
     for name in dict.fromkeys(formats):
         paths[name] = str(path / FORMATS[name])
+        if name == "svg":
+            _write_figures(path / FORMATS[name], shown)
+            continue
         with write_atomically(paths[name]) as file:
             file.write(_written(name, shown, results).encode())
     return paths
+
+
+def _write_figures(folder: Path, shown: list[Section]) -> None:
+    """Write the wide version of each figure under the id of its section."""
+    folder.mkdir(exist_ok=True)
+    for section in shown:
+        for figure in section.figures:
+            with write_atomically(folder / f"{section.id}.svg") as file:
+                file.write(figure.wide.encode() + b"\n")
 
 
 def _written(name: str, shown: list[Section], results: Results) -> str:

@@ -56,10 +56,10 @@ def _time_claims(view: View) -> Sequence[str]:
         cells = part.cells(view.results)
         for bits in part.lengths(view.results):
             paper = {
-                method: score.mean
+                method: seconds
                 for method, row in cells.items()
                 if method in ("rsh", *_RIVALS) and bits in row
-                if (score := row[bits].seconds("encode")) is not None
+                if (seconds := row[bits].fastest("encode")) is not None
             }
             if {"rsh", "ssh", "sh", "wtah", "cmh"} <= paper.keys():
                 fast.append(max(paper["rsh"], paper["ssh"]) < min(paper["sh"], paper["wtah"]))

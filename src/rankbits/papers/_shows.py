@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from rankbits.report import (
     ScoreRow,
     ScoreTable,
     Section,
-    TieRange,
     code_use_plot,
     curves_plot,
-    tie_range_plot,
 )
 
 Claims = Callable[[View], Sequence[str]]
@@ -72,23 +69,24 @@ def show_curves(claims: Claims) -> Callable[[View], Section]:
                 values = _words.means(cells, metric)
                 if any(values.values()):
                     sentences.append(_words.leader(values, words_of(metric)))
-                    panels.append(_bits_panel(part, cells, metric))
+                    panels.append(bits_panel(part, cells, metric))
                     tables.append(
                         score_table(part, cells, metric, title=_table_title(part, metric))
                     )
-        figures = [both(curves_plot, panels, view.name, _spread_caption(view))] if panels else []
+        figures = [both(curves_plot, panels, view.name, spread_caption(view))] if panels else []
         return build_section(view, sentences, figures, tables)
 
     return show
 
 
-def _spread_caption(view: View) -> str:
+def spread_caption(view: View) -> str:
     n_runs = max(len(cell.runs) for part in view.parts for cell in view.results.of(part.protocol))
     spread = f"mean of {n_runs} seeds, bars one standard deviation" if n_runs > 1 else "one seed"
-    return f"{view.exhibit.title}; {spread}."
+    title = view.exhibit.title
+    return f"{title[0].upper()}{title[1:]}; {spread}."
 
 
-def _bits_panel(part: Part, cells: _words.Cells, metric: str) -> CurvePanel:
+def bits_panel(part: Part, cells: _words.Cells, metric: str) -> CurvePanel:
     lines = {}
     for method, row in cells.items():
         scores = {bits: cell.score(metric) for bits, cell in row.items()}
@@ -108,9 +106,9 @@ def show_times(claims: Claims) -> Callable[[View], Section]:
             cells = part.cells(view.results)
             lines = {
                 title_of(method): [
-                    (float(n), score.mean, score.sd or 0.0)
+                    (float(n), seconds, 0.0)
                     for n, cell in row.items()
-                    if (score := cell.seconds("encode")) is not None
+                    if (seconds := cell.fastest("encode")) is not None
                 ]
                 for method, row in cells.items()
             }
@@ -118,7 +116,8 @@ def show_times(claims: Claims) -> Callable[[View], Section]:
             title = part.title or part.rules.title
             panels.append(CurvePanel(title, "bits", "seconds", lines, is_log=True, ticks=ticks))
             tables.append(_time_table(part, cells))
-        figure = both(curves_plot, panels, view.name, _spread_caption(view))
+        caption = "Seconds to encode queries and database, the fastest of the seeds."
+        figure = both(curves_plot, panels, view.name, caption)
         return build_section(view, claims(view), [figure], tables)
 
     return show
@@ -129,7 +128,7 @@ def _time_table(part: Part, cells: _words.Cells) -> ScoreTable:
     rows = tuple(
         ScoreRow(
             title_of(method),
-            tuple(row[n].seconds("encode") if n in row else None for n in lengths),
+            tuple(_fastest(row.get(n)) for n in lengths),
         )
         for method, row in cells.items()
     )
@@ -138,66 +137,9 @@ def _time_table(part: Part, cells: _words.Cells) -> ScoreTable:
     return ScoreTable(title, columns, rows, digits=3, has_best=False)
 
 
-def show_ranges(view: View) -> Section:
-    """Bars from the worst to the best AP that an order of ties could print, dots at AP_T."""
-    part = view.parts[0]
-    cells, published = part.cells(view.results), published_values(part, "AP")
-    panels = {}
-    for bits in part.lengths(view.results):
-        ranges = [
-            _range(method, row[bits], published.get(method, {}).get(bits))
-            for method, row in cells.items()
-            if bits in row and row[bits].score("AP.worst") is not None
-        ]
-        if ranges:
-            panels[f"{bits} bits"] = ranges
-    if not panels:
-        return build_section(view, ["The files have no bounds of AP; run them again."])
-    figure = both(tie_range_plot, panels, view.name, _RANGE_CAPTION)
-    tables = [
-        score_table(part, cells, metric, title=title) for metric, title in _RANGE_TABLES.items()
-    ]
-    return build_section(view, _range_words(panels), [figure], tables)
-
-
-_RANGE_CAPTION = (
-    "Each bar is all that mean AP can be made to be by breaking ties, from the worst order of the "
-    "tied items to the best; the dot is the expectation over all orders, AP_T. Where bars overlap, "
-    "tie-breaking decides which method looks better."
-)
-_RANGE_TABLES = {
-    "AP": "AP_T, the expectation over all orders of tied items",
-    "AP.worst": "AP of the worst order",
-    "AP.best": "AP of the best order",
-}
-
-
-def _range(method: str, cell: ResultCell, published: float | None) -> TieRange:
-    worst, exact, best = (_mean(cell.score(name)) for name in ("AP.worst", "AP", "AP.best"))
-    is_marked = method.startswith("talr")
-    return TieRange(title_of(cell.label), worst, exact, best, published, is_marked)
-
-
-def _mean(score: Score | None) -> float:
-    assert score is not None  # noqa: S101
-    return score.mean
-
-
-def _range_words(panels: dict[str, list[TieRange]]) -> list[str]:
-    """How wide the ranges are, and how many pairs of methods a tie-breaker could turn round."""
-    sentences = []
-    for title, ranges in panels.items():
-        pairs = [(a, b) for i, a in enumerate(ranges) for b in ranges[i + 1 :]]
-        overlapping = sum(a.worst < b.best and b.worst < a.best for a, b in pairs)
-        width = float(np.mean([one.best - one.worst for one in ranges]))
-        sentences.append(
-            f"At {title} a range is {width:.4f} wide in the mean, and {overlapping} of "
-            f"{len(pairs)} pairs of methods overlap."
-        )
-    widths = [np.mean([one.best - one.worst for one in ranges]) for ranges in panels.values()]
-    shrinking = [later < earlier for earlier, later in pairwise(widths)]
-    text = "ranges shrink as codes grow"
-    return [*sentences, _words.claim(text, shrinking, "steps of the length")]
+def _fastest(cell: ResultCell | None) -> Score | None:
+    seconds = None if cell is None else cell.fastest("encode")
+    return None if seconds is None else Score(seconds, None, 1)
 
 
 def show_use(claims: Claims) -> Callable[[View], Section]:

@@ -3,7 +3,8 @@
 from rankbits.papers._exact import tied_list
 from rankbits.papers._exact_shows import show_tied_list
 from rankbits.papers._exhibit import Exhibit, Part
-from rankbits.papers._shows import show_ranges, show_tables
+from rankbits.papers._ranges import show_ranges
+from rankbits.papers._shows import show_tables
 
 SOURCE = (
     "He, Cakir, Bargal and Sclaroff, Hashing as tie-aware learning to rank, CVPR 2018 "

@@ -63,6 +63,7 @@ def code_use_plot(
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for axes, (label, items) in zip(panels.flat, used.items(), strict=False):
             _use(axes, label, items)
+        panels.flat[0].set_ylim(0.5, 1.4 * max(items[0] for items in used.values()))  # shared
         for axes in list(panels.flat)[len(used) :]:
             axes.set_visible(False)
         for axes in panels[:, 0]:
@@ -85,7 +86,6 @@ def _use(axes: Any, label: str, items: np.ndarray) -> None:
     colour = COLOURS["relevant"]
     axes.stairs(items[ranks - 1], edges, baseline=0.5, fill=True, color=COLOURS["range"])
     axes.stairs(items[ranks - 1], edges, baseline=0.5, color=colour, linewidth=1.3)
-    axes.set_ylim(bottom=0.5)
     axes.set_title(f"{label}: {len(items):,} codes", fontsize=9, loc="left")
     axes.tick_params(axis="both", which="minor", length=0)
     axes.grid(axis="y")

@@ -96,6 +96,9 @@ def _paint_panel(axes: Any, panel: CurvePanel, names: list[str]) -> None:
         axes.yaxis.set_minor_formatter(ticker.NullFormatter())
     if panel.ticks:
         axes.set_xticks(list(panel.ticks), [f"{tick:g}" for tick in panel.ticks])
+    else:
+        axes.xaxis.get_major_locator().set_params(nbins=5)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid()
     axes.set_axisbelow(True)
 
