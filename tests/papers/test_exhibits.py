@@ -120,6 +120,18 @@ def test_the_paper_stands_beside_ours_and_only_the_best_is_bold(folder):
         assert len(cells) == 8
 
 
+def test_values_of_other_data_stand_below_ours_not_beside_them(folder):
+    (section,) = [one for one in papers.sections(folder) if one.id == "talr-table1"]
+    tables = {table.title: table for table in section.tables}
+    corel = tables["AP_T, Corel5k in place of NUS-WIDE"]
+    assert not any(row.papers for row in corel.rows)
+    published = {row.label: row.scores[0].mean for row in corel.rows if row.is_published}
+    assert published["BRE"] == 0.561
+    assert "above the paper's" not in corel.sentence
+    assert "above the paper's" in tables["AP_T, NUS-WIDE"].sentence
+    assert tables["AP@5000, NUS-WIDE"].rows[4].papers == (0.758, 0.793, 0.818, 0.830)  # DPSH
+
+
 def test_the_same_files_give_the_same_bytes(folder, tmp_path):
     for file in sorted(folder.glob("*.json"), reverse=True):
         (tmp_path / file.name).write_bytes(file.read_bytes())

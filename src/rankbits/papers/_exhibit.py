@@ -26,7 +26,7 @@ class Part:
     methods : in the order of the paper
     bits : code lengths of the paper
     metrics : those that are shown
-    title : what this part is called
+    title : what this part is called; "A in place of B" if the paper's data is another
     params : parameters of the methods beside those of the protocol
     is_optional : whether to go on without it where its data is missing
     is_quick : whether these are the small runs on embedded data
@@ -45,6 +45,11 @@ class Part:
     def rules(self) -> Protocol:
         """The protocol itself."""
         return protocol(self.protocol)
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether its data stands for other data, whose published values are no yardstick."""
+        return " in place of " in self.title
 
     def quick(self) -> "Part":
         """The same on embedded data: the same methods, two short lengths."""

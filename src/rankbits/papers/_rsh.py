@@ -13,7 +13,9 @@ _BITS = (8, 12, 16, 24, 32)
 _METRICS = ("nDCG(rsh)", "ACG@r3")
 _CIFAR = Part("rsh-cifar100", _METHODS, _BITS, _METRICS, "CIFAR-100")
 _TAGS = Part("rsh-corel5k", _METHODS, _BITS, _METRICS, "Corel5k in place of NUS-WIDE")
-_DISTANCES = Part("rsh-distance", _METHODS, _BITS, _METRICS, "CIFAR-10 features by distance")
+_DISTANCES = Part(
+    "rsh-distance", _METHODS, _BITS, _METRICS, "CIFAR-10 features in place of tiny images"
+)
 _MILLION = Part(
     "rsh-tinyimages", _METHODS, _BITS, _METRICS, "One million tiny images", is_optional=True
 )

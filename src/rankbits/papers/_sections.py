@@ -113,12 +113,12 @@ def score_table(
         ScoreRow(
             title_of(part.label(method)),
             tuple(_score_at(row, n, metric) for n in lengths),
-            papers=tuple(published.get(method, {}).get(n) for n in lengths),
+            papers=() if part.is_stand_in else _beside(published.get(method, {}), lengths),
         )
         for method, row in cells.items()
     )
     columns = tuple(f"{bits} bits" for bits in lengths)
-    shown = {title_of(method) for method in cells}
+    shown: set[str] = set() if part.is_stand_in else {title_of(method) for method in cells}
     papers = tuple(
         row
         for paper in papers_of(part, metric)
@@ -130,6 +130,10 @@ def score_table(
     )
     table_title = title or f"{metric}, {part.title or part.rules.title}"
     return ScoreTable(table_title, columns, (*ours, *papers), digits, note=" ".join(notes))
+
+
+def _beside(values: Mapping[int, float], lengths: Sequence[int]) -> tuple[float | None, ...]:
+    return tuple(values.get(bits) for bits in lengths)
 
 
 def _score_at(row: Mapping[int, ResultCell], bits: int, metric: str) -> Score | None:

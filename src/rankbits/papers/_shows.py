@@ -47,7 +47,7 @@ def show_tables(view: View) -> Section:
                 texts = [
                     _words.leader(values, words_of(metric)),
                     _words.order(values, published),
-                    _words.compared(values, published),
+                    "" if part.is_stand_in else _words.compared(values, published),
                 ]
                 table = score_table(part, cells, metric, title=_table_title(part, metric))
                 tables.append(replace(table, sentence=" ".join(filter(None, texts))))
