@@ -39,7 +39,13 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """One result file: its name in the folder, and its content."""
+    """One result file.
+
+    Attributes
+    ----------
+    file : its name in the folder
+    result : its content
+    """
 
     file: str
     result: dict[str, Any]

@@ -11,7 +11,16 @@ from typing import Any
 from rankbits._check import extra
 from rankbits.report._svg import COLOURS, NARROW, WIDE, draw, plain
 
-_CLASSES = (("relevant", "o"), ("irrelevant", "s"), ("trec", "^"), ("sklearn", "D"))
+_CLASSES = (  # colour and marker
+    ("relevant", "o"),
+    ("irrelevant", "s"),
+    ("trec", "^"),
+    ("sklearn", "D"),
+    ("argsort", "v"),
+    ("ink", "*"),
+    ("shuffled", "h"),
+    ("worst", "X"),
+)
 
 
 def tied_list_plot(
@@ -140,4 +149,5 @@ def _paint_ball(axes: Any, radius: int, ball: Mapping[str, Any]) -> None:
     axes.set_yticks(range(largest + 1))
     title = f"radius {radius}: P {ball['precision']:.3f} × φ {ball['evenness']:.3f}"
     axes.set_title(title, fontsize=9, loc="left")
-    axes.set_xlabel(f"{len(ball['items'])} codes of the ball")
+    n_codes = len(ball["items"])
+    axes.set_xlabel(f"{n_codes} code{'s' if n_codes > 1 else ''} of the ball")

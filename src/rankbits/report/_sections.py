@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from rankbits.benchmark import Score
 
+_WHOLE = 100.0  # from here on numbers are written without decimals
+
 
 @dataclass(frozen=True)
 class ScoreRow:
@@ -69,8 +71,9 @@ class ScoreTable:
             return "", ""
         if row.is_published:
             return _as_printed(score.mean), ""
-        spread = "" if score.sd is None else f"{score.sd:,.{self.digits}f}"
-        return f"{score.mean:,.{self.digits}f}", spread
+        digits = self.digits if score.mean < _WHOLE else 0
+        spread = "" if score.sd is None else f"{score.sd:,.{digits}f}"
+        return f"{score.mean:,.{digits}f}", spread
 
     def paper(self, row: ScoreRow, column: int) -> str:
         """The paper's value beside ours; empty where there is none."""
@@ -89,7 +92,13 @@ def _as_printed(value: float) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure for wide and narrow screens, with what stands below it."""
+    """A figure of a page.
+
+    Attributes
+    ----------
+    wide, narrow : SVG for wide and for narrow screens
+    caption : what stands below it
+    """
 
     wide: str
     narrow: str
