@@ -327,7 +327,12 @@ def protocol(name: str | Protocol) -> Protocol:
 
 
 def find_protocol(name: str) -> Protocol | None:
-    """A protocol by name, or None: results may be of one that this process does not know."""
+    """A protocol by name, or None: results may be of one that this process does not know.
+
+    Parameters
+    ----------
+    name : of a protocol
+    """
     return _BY_NAME.get(name)
 
 
