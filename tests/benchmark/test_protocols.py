@@ -73,7 +73,7 @@ def test_every_table_of_the_talr_paper_covers_the_lengths_of_its_protocol():
         rows = found.published[0].values
         assert all(set(row) <= set(found.bits) for row in rows.values())
         complete = [method for method, row in rows.items() if set(row) == set(found.bits)]
-        assert len(complete) >= 4
+        assert len(complete) >= 3
 
 
 def test_a_line_with_too_few_values_is_our_mistake():

@@ -15,6 +15,7 @@ from docs_generator.tables import (
     method_names,
     methods_table,
     metrics_table,
+    papers_table,
     protocol_rules_table,
     protocols_table,
     rules_table,
@@ -29,6 +30,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "protocols": protocols_table,
     "protocol rules": protocol_rules_table,
     "rules": rules_table,
+    "papers": papers_table,
 }
 _BLOCK = re.compile(r"(<!-- generated: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 

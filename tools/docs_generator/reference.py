@@ -54,6 +54,7 @@ ROOMS = (
     Room("datasets", ("rankbits.datasets",)),
     Room("benchmark", ("rankbits.benchmark",), "All protocols", protocols_table),
     Room("report", ("rankbits.report",)),
+    Room("papers", ("rankbits.papers",)),
     Room("compress", ("rankbits.compress",)),
     Room("distributed", ("rankbits.distributed",)),
     Room("service", ("rankbits.service",)),

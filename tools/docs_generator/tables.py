@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from docs_generator.markdown import code, table
-from rankbits import benchmark, methods
+from rankbits import benchmark, methods, papers
 from rankbits.index import engines
 from rankbits.metrics import Metric, registered
 
@@ -109,7 +109,7 @@ def protocols_table() -> str:
             protocol.title,
             ", ".join(str(n_bits) for n_bits in protocol.bits),
             _first(protocol.metrics, 3),
-            code(f"{protocol.data}*.npz"),
+            code(protocol.files),
         ]
         for protocol in benchmark.protocols()
     )
@@ -143,3 +143,25 @@ def _first(names: Iterable[str], n: int) -> str:
     listed = [code(name) for name in names]
     more = len(listed) - n
     return ", ".join(listed[:n]) + (f" and {more} more" if more > 0 else "")
+
+
+def papers_table() -> str:
+    """One row per table or figure of a paper: id, where it stands, what it shows, data, methods."""
+    header = ["Id", "Where", "What it shows", "Protocols", "Methods", "What stands in for what"]
+    return table(header, map(_exhibit_row, papers.exhibits()))
+
+
+def _exhibit_row(exhibit: papers.Exhibit) -> list[str]:
+    protocols = dict.fromkeys(
+        code(part.protocol) + (" (if there)" if part.is_optional else "") for part in exhibit.parts
+    )
+    names = dict.fromkeys(code(name) for part in exhibit.parts for name in part.methods)
+    source = exhibit.source.partition(",")[0] + f" et al., {exhibit.place}"
+    return [
+        code(exhibit.id),
+        source,
+        exhibit.title,
+        ", ".join(protocols) or "none: exact numbers",
+        ", ".join(names),
+        exhibit.stand_in,
+    ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbits import _check
-from rankbits.benchmark._protocols import Protocol
+from rankbits.benchmark._protocol import Protocol
 from rankbits.codes import MAX_BITS
 from rankbits.errors import InputError
 

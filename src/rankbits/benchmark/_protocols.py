@@ -3,22 +3,24 @@
 To add one, write an instance here; nothing else needs to know. `register` adds one from outside.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
 from rankbits import _check
 from rankbits.benchmark import _published as papers
-from rankbits.benchmark._published import Published
+from rankbits.benchmark._protocol import Protocol
 from rankbits.benchmark._relevance import (
+    Judged,
     Near,
     NestedClasses,
-    RelevanceRule,
     SameClass,
     SameSuperclass,
     SharedTags,
 )
-from rankbits.benchmark._splits import PerClass, Sizes, SplitRule, StandardParts
+from rankbits.benchmark._splits import (
+    PerClass,
+    PerTag,
+    Sizes,
+    StandardParts,
+    StandardQueries,
+)
 from rankbits.errors import InputError
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
@@ -44,58 +46,14 @@ _LEARNED = (  # from classes; the order of docs/methods.md
 _CLASSICAL = ("ksh", "sdh", "ssh", "bre", "mlh")
 _DISPERSION = {name: {"posterior": 0, "epochs": 30} for name in ("dsh", "dsh-dispersed")}
 _CURVES = tuple(f"{name}@{k}" for k in (100, 1000, 2000, 5000, 10000, 20000) for name in "PR")
-_LINEAR = {"talr-ap": {"encoder": "linear"}, "talr-ndcg": {"encoder": "linear"}}
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """An experiment that anybody can repeat: everything but the method and the seed.
-
-    Attributes
-    ----------
-    name, title : what to call it
-    data : start of the name of its data file
-    split : which rows are queries, database and training
-    relevance : which rows are relevant to which
-    bits, metrics, methods : what is run unless others are asked for; metrics are always measured
-    defaults : parameters of a method under this protocol, by method
-    published : tables of papers
-    note : what a reader of its numbers must know
-    """
-
-    name: str
-    title: str
-    data: str
-    split: SplitRule
-    relevance: RelevanceRule
-    bits: tuple[int, ...]
-    metrics: tuple[str, ...]
-    methods: tuple[str, ...]
-    published: tuple[Published, ...] = ()
-    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    note: str = ""
-
-    def rules(self) -> dict[str, Any]:
-        """Whatever a result depends on, ready for JSON."""
-        return {
-            "name": self.name,
-            "data": self.data,
-            "split": {"rule": type(self.split).__name__, **asdict(self.split)},
-            "relevance": {"rule": type(self.relevance).__name__, **asdict(self.relevance)},
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return {
-            **self.rules(),
-            "title": self.title,
-            "bits": list(self.bits),
-            "metrics": list(self.metrics),
-            "methods": list(self.methods),
-            "defaults": {name: dict(params) for name, params in self.defaults.items()},
-            "note": self.note,
-            "published": [result.to_dict() for result in self.published],
-        }
+_SHORT_CURVES = tuple(f"{name}@{k}" for k in (10, 50, 100, 200, 500, 1000, 2000) for name in "PR")
+_GRADIENT = ("talr-ap", "talr-ndcg", "mihash", "dpsh", "dtsh", "hashnet")
+_LINEAR = {name: {"encoder": "linear"} for name in _GRADIENT}
+_TALR_BASELINES = ("bre", "machash", "fasthash", "structhash", "dpsh", "dtsh", "mihash")
+_RSH_METHODS = ("rsh", "sh", "ssh", "cmh", "wtah", "lsh", "itq")
+_RSH_METRICS = ("nDCG(rsh)", "nDCG", "ACG@r3")
+_RSH_NOTE = "the paper's curves (ICCV 2013) have no numbers"
+_LWH_METHODS = ("lwh", "rsh", "ssh", "mlh", "agh", "klsh", "sh", "lsh")
 
 
 _PROTOCOLS = (
@@ -210,10 +168,141 @@ _PROTOCOLS = (
         note="drawn from all 60,000 rows; lwh takes 300 training rows as queries; the paper gives "
         "methods without labels 3,000 training rows",
     ),
+    Protocol(
+        "lwh-corel5k",
+        "Corel5k, lists: 1,000 queries, 1,000 labelled training rows, relevant if a tag is shared",
+        "corel5k",
+        Sizes(queries=1000, database=3999, training=1000),
+        SharedTags(),
+        (8, 16, 24, 32, 48),
+        ("AP", "P@r2", *_SHORT_CURVES),
+        _LWH_METHODS,
+        note="drawn from all 4,999 rows; stands for NUS-WIDE, LWH's second set",
+    ),
+    Protocol(
+        "rsh-corel5k",
+        "Corel5k: the level is the number of shared tags; 1,100 labelled rows",
+        "corel5k",
+        Sizes(queries=1000, database=3999, training=1100),
+        SharedTags(graded=True),
+        (8, 12, 16, 24, 32),
+        _RSH_METRICS,
+        _RSH_METHODS,
+        note=f"drawn from all 4,999 rows; stands for NUS-WIDE; {_RSH_NOTE}",
+    ),
+    Protocol(
+        "rsh-distance",
+        "CIFAR-10 features without labels: level 2 within the 2nd percentile of distances, 1 "
+        "within the 5th; 1,100 training rows",
+        "cifar10",
+        Sizes(queries=1000, database=59000, training=1100),
+        Near(shares=(0.05, 0.02), levels=(1, 2)),
+        (8, 12, 16, 24, 32),
+        _RSH_METRICS,
+        _RSH_METHODS,
+        note=f"stands for the one million tiny images; labels are not used; {_RSH_NOTE}",
+    ),
+    Protocol(
+        "rsh-tinyimages",
+        "One million tiny images, GIST: level 2 within the 2nd percentile of distances, 1 within "
+        "the 5th; 1,100 training rows",
+        "tinyimages",
+        Sizes(queries=1000, database=999_000, training=1100),
+        Near(shares=(0.05, 0.02), levels=(1, 2)),
+        (8, 12, 16, 24, 32),
+        _RSH_METRICS,
+        _RSH_METHODS,
+        note=f"the first million rows of the file; {_RSH_NOTE}",
+    ),
+    Protocol(
+        "cifar100-ap",
+        "CIFAR-100: the standard test part searches the training part, 130 labelled rows a class",
+        "cifar100",
+        StandardQueries(training=130),
+        SameClass(),
+        (16, 32, 48, 64),
+        ("AP@1000", "AP"),
+        ("hashnet", "mihash", "talr-ap", "itq"),
+        (papers.IMAGENET100,),
+        note="100 classes, as ImageNet100 has; AP@1000 divides by the relevant items among the "
+        "first 1,000",
+    ),
+    Protocol(
+        "imagenet100",
+        "ImageNet100: validation pictures search the training part, 130 labelled rows a class",
+        "imagenet100",
+        StandardQueries(training=130),
+        SameClass(),
+        (16, 32, 48, 64),
+        ("AP@1000", "AP"),
+        ("hashnet", "mihash", "talr-ap", "itq"),
+        (papers.IMAGENET100,),
+        note="features in imagenet100*.npz, or pictures in folders, which are resized to 64 x 64",
+    ),
+    Protocol(
+        "nuswide-ap",
+        "NUS-WIDE, 21 labels: relevant if one is shared; 100 queries, 500 training rows a label",
+        "nuswide",
+        PerTag(queries=100, training=500),
+        SharedTags(),
+        (12, 24, 32, 48),
+        ("AP", "AP.worst", "AP.best", "AP@5000"),
+        (*_TALR_BASELINES, "talr-ap"),
+        (papers.NUSWIDE_AP, papers.NUSWIDE_AP5K),
+        note="features in nuswide*.npz, or the low-level ones of the public files",
+    ),
+    Protocol(
+        "nuswide-ndcg",
+        "NUS-WIDE, 21 labels: the level is the number of shared labels",
+        "nuswide",
+        PerTag(queries=100, training=500),
+        SharedTags(graded=True),
+        (16, 32, 48, 64),
+        ("nDCG",),
+        (*_TALR_BASELINES, "talr-ndcg"),
+        (papers.NUSWIDE_NDCG,),
+        note="features in nuswide*.npz, or the low-level ones of the public files",
+    ),
+    Protocol(
+        "labelme-ndcg",
+        "LabelMe-22K, GIST without labels: levels by distance",
+        "labelme",
+        Sizes(queries=2000, database=20000, training=5000),
+        Near(shares=(0.05, 0.01, 0.002, 0.001), levels=(1, 2, 5, 10)),
+        (16, 32, 48, 64),
+        ("nDCG", "nDCG(8-bit)", "nDCG(released)"),
+        (*_TALR_BASELINES, "talr-ndcg"),
+        (papers.LABELME,),
+        _LINEAR,
+        note="descriptors are centered and of unit length; encoders are linear",
+    ),
+    Protocol(
+        "clinc150",
+        "CLINC150, requests: level 2 for the same intent, 1 for the same domain",
+        "clinc150",
+        StandardParts(),
+        NestedClasses(),
+        (16, 32, 64),
+        ("nDCG", "nDCG@10", "P@r2"),
+        (*YARDSTICKS, "rsh", "talr-ndcg"),
+        note="one split, whatever the seed; training and validation requests are the database",
+    ),
+    Protocol(
+        "npl",
+        "NPL, abstracts: judged queries, nothing to learn from but the abstracts",
+        "npl",
+        StandardParts(),
+        Judged(),
+        (64, 128, 256),
+        ("nDCG@10", "AP", "R@100"),
+        (*YARDSTICKS, "talr-ndcg"),
+        note="one split, whatever the seed; 93 queries, so differences below .02 say little",
+    ),
 )
 
 
 _BY_NAME = {protocol.name: protocol for protocol in _PROTOCOLS}
+_UNLISTED: set[str] = set()
 
 
 def protocols() -> tuple[Protocol, ...]:
@@ -222,7 +311,7 @@ def protocols() -> tuple[Protocol, ...]:
     >>> {"cifar10-s1", "mlgap-cifar100"} <= {protocol.name for protocol in protocols()}
     True
     """
-    return tuple(_BY_NAME.values())
+    return tuple(known for name, known in _BY_NAME.items() if name not in _UNLISTED)
 
 
 def protocol(name: str | Protocol) -> Protocol:
@@ -237,15 +326,29 @@ def protocol(name: str | Protocol) -> Protocol:
     return _BY_NAME[_check.choice("protocol", name, tuple(_BY_NAME))]
 
 
-def register(protocol: Protocol) -> Protocol:
+def find_protocol(name: str) -> Protocol | None:
+    """A protocol by name, or None: results may be of one that this process does not know.
+
+    Parameters
+    ----------
+    name : of a protocol
+    """
+    return _BY_NAME.get(name)
+
+
+def register(protocol: Protocol, *, is_listed: bool = True) -> Protocol:
     """Add a protocol, so that `run` and the command line know its name.
 
     Parameters
     ----------
     protocol : Protocol
         Its name must be new.
+    is_listed : bool, default=True
+        Whether `protocols` shows it.
     """
-    if _BY_NAME.get(protocol.name, protocol) is not protocol:
+    if _BY_NAME.get(protocol.name, protocol) != protocol:
         raise InputError(f"protocol {protocol.name!r} is registered already; choose another name")
     _BY_NAME[protocol.name] = protocol
+    if not is_listed:
+        _UNLISTED.add(protocol.name)
     return protocol

@@ -26,7 +26,7 @@ class Task:
     Attributes
     ----------
     training_x : rows to learn from
-    training_y : classes, multi-hot tags, or an affinity over (training_x, training_x)
+    training_y : classes, multi-hot tags, an affinity over (training_x, training_x), or None
     query_x, database_x : rows to encode
     affinity : over (query_x, database_x)
     """
@@ -116,7 +116,34 @@ class SameSuperclass:
         return _task(data, split, affinity.tags(tags, tags, graded=True), judged)
 
 
-RelevanceRule = SameClass | SameSuperclass | SharedTags | NestedClasses | Near
+@dataclass(frozen=True)
+class Judged:
+    """Levels that people gave to items for a query; there is nothing to learn from but the rows."""
+
+    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+        """What a method learns from and is judged by, on the rows of a split."""
+        if data.judgements is None:
+            raise InputError("data must have judgements of items for queries, it has none")
+        place_of_query, place_of_item = (
+            _places(rows, len(data)) for rows in (split.queries, split.database)
+        )
+        queries, items = (data.judgements[:, side] for side in (0, 1))
+        pairs = np.stack(
+            [place_of_query[queries], place_of_item[items], data.judgements[:, 2]], axis=1
+        )
+        used = pairs[(pairs[:, :2] >= 0).all(axis=1)]
+        judged = affinity.judgements(used, len(split.queries), len(split.database))
+        return _task(data, split, None, judged)
+
+
+RelevanceRule = SameClass | SameSuperclass | SharedTags | NestedClasses | Near | Judged
+
+
+def _places(rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Where each row stands among these; -1 for a row that is none of them."""
+    places = np.full(n_rows, -1, np.int64)
+    places[rows] = np.arange(len(rows))
+    return places
 
 
 def _class_and_superclass(data: Labelled) -> np.ndarray:

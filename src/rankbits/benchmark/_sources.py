@@ -1,8 +1,9 @@
-"""A protocol's data on disk: a file, or the one file of a folder that is meant.
+"""A protocol's data: a file or a folder on disk, or rows that are in memory already.
 
-FILE.npz            features of either layout, or WebP mosaics; see `rankbits.datasets`
-a folder            its only NAME*.npz of features, where NAME is what the protocol asks for;
-                    else the python batches of CIFAR in it
+FILE.npz            features of any layout, or WebP mosaics; see `rankbits.datasets`
+a folder            its only NAME*.npz of features, where NAME is what the protocol asks for; else
+                    the set in its public layout (`_layouts.py`)
+Labelled            rows that some code has made
 """
 
 import hashlib
@@ -15,18 +16,12 @@ from typing import Any
 import numpy as np
 
 from rankbits._files import READ_ERRORS
-from rankbits.datasets import (
-    Labelled,
-    is_cifar_folder,
-    load_cifar,
-    load_cifar_mosaics,
-    load_features,
-)
+from rankbits.benchmark._layouts import NPZ_READERS, layout_of
+from rankbits.datasets import Labelled, load_cifar_mosaics, load_features
 from rankbits.errors import InputError
 
-_FEATURES = ("x_train.npy", "features.npy")
+_FEATURES = ({"x_train.npy"}, {"features.npy"}, *NPZ_READERS)
 _MOSAICS = "webp_train.npy"
-_BATCHES = "cifar-10-batches-py"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,28 +38,65 @@ class DataSource:
         return {"name": self.name, "sha256": self.digest, **rows}
 
 
-def load_source(name: str, path: str | os.PathLike[str]) -> DataSource:
-    """The data that a protocol calls `name`, from a file or a folder."""
-    place = os.fspath(path)
+def load_source(name: str, data: str | os.PathLike[str] | Labelled) -> DataSource:
+    """The data that a protocol calls `name`, from a file or a folder, or as it is."""
+    if isinstance(data, Labelled):
+        return DataSource(data, name, _digest(data))
+    path = require_data(name, data)
+    rows = _read(name, path)
+    return DataSource(rows, os.path.basename(os.path.normpath(path)), _digest(rows))
+
+
+def has_data(name: str, folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder has the data that protocols call `name`; it is not read.
+
+    Parameters
+    ----------
+    name : of a data set, as `Protocol.data` has it
+    folder : to look into; a file stands for itself
+    """
+    try:
+        require_data(name, folder)
+    except InputError:
+        return False
+    return True
+
+
+def require_data(name: str, folder: str | os.PathLike[str]) -> str:
+    """The path of the data that protocols call `name`; an error says what was expected.
+
+    Parameters
+    ----------
+    name : of a data set, as `Protocol.data` has it
+    folder : to look into; a file stands for itself
+    """
+    place = os.fspath(folder)
     if not os.path.exists(place):
         raise InputError(f"data must name a folder or a file, there is no {place}")
-    path = place if os.path.isfile(place) else _found_in(place, name)
-    if os.path.isdir(path):
-        data = load_cifar(path)
-    elif _MOSAICS in _members(path):
-        data = load_cifar_mosaics(path)
-    else:
-        data = load_features(path)
-    return DataSource(data, os.path.basename(os.path.normpath(path)), _digest(data))
+    return place if os.path.isfile(place) else _path_within(place, name)
 
 
-def _found_in(folder: str, name: str) -> str:
-    """The one file of features, or the folder of batches."""
+def _read(name: str, path: str) -> Labelled:
+    """The rows of a file or folder: what a file holds decides, then what the set is."""
+    members = _members(path)
+    if _MOSAICS in members:
+        return load_cifar_mosaics(path)
+    for arrays, reader in NPZ_READERS.items():
+        if arrays <= members:
+            return reader(path)
+    public_reader = layout_of(name).read
+    if public_reader is not None and not path.endswith(".npz"):
+        return public_reader(path)
+    return load_features(path)
+
+
+def _path_within(folder: str, name: str) -> str:
+    """The one file of features, or the set in its public layout."""
     pattern = re.compile(re.escape(name) + r"(?![0-9A-Za-z]).*\.npz")  # cifar10 is not cifar100
     features = [
         file
         for file in sorted(os.listdir(folder))
-        if pattern.fullmatch(file) and set(_FEATURES) & _members(os.path.join(folder, file))
+        if pattern.fullmatch(file) and _has_features(os.path.join(folder, file))
     ]
     if len(features) > 1:
         raise InputError(
@@ -73,13 +105,20 @@ def _found_in(folder: str, name: str) -> str:
         )
     if features:
         return os.path.join(folder, features[0])
-    for place in (folder, os.path.join(folder, _BATCHES)):
-        if name == "cifar10" and is_cifar_folder(place):
-            return place
-    raise InputError(
-        f"data must hold a file {name}*.npz of features, {folder} has none; name another file "
-        "itself if there is one"
-    )
+    layout = layout_of(name)
+    path = layout.find(folder)
+    if path is None:
+        public = "" if layout.files == f"{name}*.npz" else f", or {layout.files}"
+        raise InputError(
+            f"data must hold a file {name}*.npz of features{public}; {folder} has none of them. "
+            f"The set is described in: {layout.described}. Name another file itself if there is one"
+        )
+    return path
+
+
+def _has_features(file: str) -> bool:
+    members = _members(file)
+    return any(arrays <= members for arrays in _FEATURES)
 
 
 def _members(file: str) -> set[str]:
@@ -94,7 +133,9 @@ def _members(file: str) -> set[str]:
 def _digest(data: Labelled) -> str:
     """SHA-256 of rows, labels and parts, so that a result says which data it is about."""
     state = hashlib.sha256()
-    for array in (data.x, data.y, data.is_test):
+    arrays = (data.x, data.y, data.is_test)
+    judged = () if data.judgements is None else (data.judgements,)  # digests of before have none
+    for array in (*arrays, *judged):
         state.update(f"{array.dtype.str} {array.shape}\n".encode())
         state.update(np.ascontiguousarray(array).data)
     return state.hexdigest()

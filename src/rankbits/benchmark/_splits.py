@@ -69,6 +69,76 @@ class PerClass:
 
 
 @dataclass(frozen=True)
+class PerTag:
+    """So many queries and training rows for each tag; the rest is the database.
+
+    A row is drawn once, for the first of its tags whose turn it is.
+
+    Attributes
+    ----------
+    queries : number of queries drawn for each tag
+    training : number of rows drawn for each tag, from the database, that a method may learn from
+    """
+
+    queries: int
+    training: int
+
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
+        """Draw from all rows, whatever their standard part."""
+        if data.y.ndim != 2 or not data.y.shape[1]:
+            raise InputError(f"data must have tags, shape (n, tags), got {data.y.shape}")
+        order = np.random.default_rng(seed).permutation(len(data))
+        is_free = np.ones(len(data), np.bool_)
+        queries = self._drawn(data.y, order, is_free, self.queries)
+        training = self._drawn(data.y, order, is_free, self.training)
+        rest = np.setdiff1d(np.arange(len(data)), queries, assume_unique=True)
+        return ProtocolSplit(queries, rest, training)
+
+    def _drawn(
+        self, tags: np.ndarray, order: np.ndarray, is_free: np.ndarray, n_rows: int
+    ) -> np.ndarray:
+        """Rows for each tag in turn; what is drawn is no longer free."""
+        drawn = []
+        for tag in range(tags.shape[1]):
+            rows = order[(tags[order, tag] > 0) & is_free[order]][:n_rows]
+            if len(rows) < n_rows:
+                raise InputError(
+                    f"data must have {self.queries} + {self.training} rows for each tag, tag {tag} "
+                    f"has {int((tags[:, tag] > 0).sum())}, and some of them went to other tags"
+                )
+            is_free[rows] = False
+            drawn.append(rows)
+        return np.sort(np.concatenate(drawn))
+
+
+@dataclass(frozen=True)
+class StandardQueries:
+    """Test rows are queries, training rows the database; some rows of each class may be learned.
+
+    Attributes
+    ----------
+    training : number of rows of each class, from the database, that a method may learn from
+    """
+
+    training: int
+
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
+        """Queries and database are the same whatever the seed, which draws the training rows."""
+        parts = StandardParts().draw(data, seed)
+        order = np.random.default_rng(seed).permutation(parts.database)
+        training = []
+        for label in np.unique(data.y[parts.database]):
+            rows = order[data.y[order] == label][: self.training]
+            if len(rows) < self.training:
+                raise InputError(
+                    f"data must have {self.training} rows of each class in its training part, "
+                    f"class {label} has {len(rows)}"
+                )
+            training.append(rows)
+        return ProtocolSplit(parts.queries, parts.database, np.sort(np.concatenate(training)))
+
+
+@dataclass(frozen=True)
 class StandardParts:
     """The data set's own parts: test rows are queries, training rows are database and training."""
 
@@ -110,4 +180,4 @@ class Sizes:
         )
 
 
-SplitRule = PerClass | StandardParts | Sizes
+SplitRule = PerClass | PerTag | StandardParts | StandardQueries | Sizes

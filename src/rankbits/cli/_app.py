@@ -19,6 +19,8 @@ from rankbits.cli._export import export
 from rankbits.cli._fit import fit
 from rankbits.cli._index import index
 from rankbits.cli._index_sql import sql
+from rankbits.cli._papers import papers
+from rankbits.cli._report import report
 from rankbits.cli._serve import serve
 
 _INTERRUPTED = 130
@@ -30,7 +32,20 @@ app = Commands(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (compress, fit, encode, export, evaluate, audit, compare, serve, bench, demo):
+for command in (
+    compress,
+    fit,
+    encode,
+    export,
+    evaluate,
+    audit,
+    compare,
+    serve,
+    bench,
+    papers,
+    report,
+    demo,
+):
     app.command()(command)
 index.command()(sql)
 app.add_typer(index, name="index")

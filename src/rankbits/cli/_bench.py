@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankbits.benchmark import Protocol, protocols, run
+from rankbits.benchmark import Protocol, evaluate_codes, protocols, run, write_split
 from rankbits.benchmark import protocol as protocol_of
 from rankbits.cli._inputs import (
     FormatOption,
@@ -14,6 +14,7 @@ from rankbits.cli._inputs import (
     ThreadsOption,
     input_errors_exit_1,
     named_values,
+    require_writable,
 )
 from rankbits.cli._output import literal, note, number, print_json, print_table
 
@@ -71,6 +72,23 @@ OutOption = Annotated[
     typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
 ]
 
+CodesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--codes",
+        metavar="FILE",
+        help="Evaluate the codes of this .npz instead of learning; repeat it for more.",
+    ),
+]
+WriteSplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--write-split",
+        metavar="FILE",
+        help="Write the rows of the split to this .npz, for codes made elsewhere, and exit.",
+    ),
+]
+
 
 def bench(
     protocol: ProtocolArgument = None,
@@ -83,11 +101,16 @@ def bench(
     param: ParamOption = None,
     metric: MetricOption = None,
     queries: QueriesOption = QueryKind.bits,
+    codes: CodesOption = None,
+    split_file: WriteSplitOption = None,
     out: OutOption = None,
     threads: ThreadsOption = None,
     output: FormatOption = OutputFormat.json,
 ) -> None:
-    """Run methods under PROTOCOL and print their scores beside the published ones."""
+    """Run methods under PROTOCOL and print their scores beside the published ones.
+
+    With --codes, evaluate codes that were made elsewhere.
+    """
     if show:
         _list(output)
         return
@@ -96,25 +119,53 @@ def bench(
     if data is None:
         raise typer.BadParameter("--data must name the folder or file with the protocol's data")
     params = named_values("--param", param)
+    if split_file is not None:
+        _write_split(protocol, data, split_file, split_seed)
+        return
+    if codes and (method or bits or param or split_seed or seeds > 1 or queries != "bits"):
+        raise typer.BadParameter("--codes says all about the codes; it goes with --metric alone")
     with input_errors_exit_1():
-        result = run(
-            protocol,
-            data,
-            method,
-            bits,
-            seeds=seeds,
-            split_seeds=split_seed,
-            params=params,
-            metrics=metric or (),
-            queries=queries.value,
-            out=out,
-            n_threads=threads,
-            report=_report,
+        result = (
+            evaluate_codes(
+                protocol,
+                data,
+                codes,
+                metrics=metric or (),
+                out=out,
+                n_threads=threads,
+                report=_report,
+            )
+            if codes
+            else run(
+                protocol,
+                data,
+                method,
+                bits,
+                seeds=seeds,
+                split_seeds=split_seed,
+                params=params,
+                metrics=metric or (),
+                queries=queries.value,
+                out=out,
+                n_threads=threads,
+                report=_report,
+            )
         )
     if output == "json":
         print_json(result)
     else:
         _print_tables(protocol_of(protocol), result)
+
+
+def _write_split(protocol: str, data: str, path: str, split_seeds: list[int] | None) -> None:
+    """Write the rows of one split and print its hash."""
+    if split_seeds and len(split_seeds) > 1:
+        raise typer.BadParameter("--write-split writes one split; give --split-seed once")
+    seed = split_seeds[0] if split_seeds else 0
+    with input_errors_exit_1():
+        require_writable(path)
+        split_hash = write_split(protocol, data, path, split_seed=seed)
+    print_json({"file": path, "protocol": protocol, "split_seed": seed, "split_hash": split_hash})
 
 
 def _report(result: dict[str, Any], is_old: bool) -> None:
@@ -137,7 +188,7 @@ def _list(output: str) -> None:
             known.name,
             " ".join(map(str, known.bits)),
             _shortened(known.metrics),
-            f"{known.data}*.npz",
+            known.files,
             known.title,
         )
         for known in protocols()
@@ -171,12 +222,14 @@ def _our_rows(
     cells = {(row["method"], row["bits"]): _cell(row["metrics"][metric]) for row in summary}
     seconds: dict[str, list[float]] = {}
     for row in summary:
-        seconds.setdefault(row["method"], []).append(row["seconds"]["fit"])
+        seconds.setdefault(row["method"], []).extend(
+            [row["seconds"]["fit"]] if "fit" in row["seconds"] else []
+        )
     return [
         (
             method,
             *(cells.get((method, length), "-") for length in lengths),
-            number(sum(times) / len(times), 2),
+            number(sum(times) / len(times), 2) if times else "-",
             "this run",
         )
         for method, times in seconds.items()

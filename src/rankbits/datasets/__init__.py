@@ -6,7 +6,8 @@ is a `FileFormatError` in one sentence. Nothing is ever unpickled but the batche
 those only as plain data.
 
 Public data sets have their own layouts: `load_features`, `load_cifar`, `load_cifar_mosaics`,
-`load_images` and `load_nuswide`.
+`load_images`, `load_imagenet`, `load_labelme`, `load_nuswide`, `load_nuswide_features`,
+`load_tiny_gist`, and for vectors of texts `load_requests` and `load_collection`.
 """
 
 from rankbits.datasets._arrays import load_array
@@ -15,10 +16,15 @@ from rankbits.datasets._codes import load_codes
 from rankbits.datasets._digits import Split, digits
 from rankbits.datasets._features import Labelled, load_features
 from rankbits.datasets._ids import load_ids
+from rankbits.datasets._imagenet import load_imagenet
+from rankbits.datasets._labelme import load_labelme, load_labelme_distances
 from rankbits.datasets._labels import load_judgements, load_labels
 from rankbits.datasets._mosaics import load_cifar_mosaics
 from rankbits.datasets._nuswide import TaggedImages, load_nuswide
+from rankbits.datasets._nuswide_features import load_nuswide_features, load_nuswide_tags
 from rankbits.datasets._parquet import load_columns
+from rankbits.datasets._texts import load_collection, load_requests
+from rankbits.datasets._tiny_gist import load_tiny_gist
 from rankbits.datasets.pictures import Pictures, load_images
 
 __all__ = [
@@ -32,11 +38,19 @@ __all__ = [
     "load_cifar",
     "load_cifar_mosaics",
     "load_codes",
+    "load_collection",
     "load_columns",
     "load_features",
     "load_ids",
+    "load_imagenet",
     "load_images",
     "load_judgements",
+    "load_labelme",
+    "load_labelme_distances",
     "load_labels",
     "load_nuswide",
+    "load_nuswide_features",
+    "load_nuswide_tags",
+    "load_requests",
+    "load_tiny_gist",
 ]

@@ -39,6 +39,9 @@ class Labelled:
         Names of the classes or tags. It is empty if the file has none.
     coarse : ndarray of int64, shape (classes,), or None
         The superclass of each class.
+    judgements : ndarray of int64, shape (judged pairs, 3), or None
+        Row of a query, row of an item, and the level of the item for that query. A set with
+        judgements has no labels: `y` then has the shape (n, 0).
     """
 
     x: np.ndarray
@@ -46,6 +49,7 @@ class Labelled:
     is_test: np.ndarray
     names: tuple[str, ...] = ()
     coarse: np.ndarray | None = None
+    judgements: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -80,7 +84,7 @@ def load_features(path: Path) -> Labelled:
 def _of_classes(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
     require_keys(file, arrays, ("x_train", "x_test", "y_train", "y_test"))
     parts = [
-        (_numbers(file, arrays, f"x_{part}"), class_numbers(file, arrays, f"y_{part}"))
+        (feature_rows(file, arrays, f"x_{part}"), class_numbers(file, arrays, f"y_{part}"))
         for part in ("train", "test")
     ]
     for part, (x, y) in zip(("train", "test"), parts, strict=True):
@@ -118,7 +122,7 @@ def join_parts(
 
 def _of_tags(file: str, arrays: Mapping[str, np.ndarray]) -> Labelled:
     require_keys(file, arrays, ("features", "labels", "is_test", "n_labels"))
-    x, is_test = _numbers(file, arrays, "features"), arrays["is_test"]
+    x, is_test = feature_rows(file, arrays, "features"), arrays["is_test"]
     y = unpack_tags(file, "labels", arrays["labels"], arrays["n_labels"])
     require_same_rows(file, "features", len(x), "labels", len(y))
     if is_test.dtype != np.bool_ or is_test.shape != (len(x),):
@@ -213,7 +217,12 @@ def _superclasses(file: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray | N
     return class_numbers(file, arrays, "fine_to_coarse") if has_them else None
 
 
-def _numbers(file: str, arrays: Mapping[str, np.ndarray], key: str) -> np.ndarray:
+def without_labels(n_rows: int) -> np.ndarray:
+    """The labels of rows that have none: no columns."""
+    return np.zeros((n_rows, 0), np.uint8)
+
+
+def feature_rows(file: str, arrays: Mapping[str, np.ndarray], key: str) -> np.ndarray:
     """Rows of finite numbers; floats as float32, which methods compute in."""
     rows = arrays[key]
     if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iuf":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import require_file
 from rankbits.errors import FileFormatError, InputError
 
 _PREFIX, _SUFFIX = "Labels_", ".txt"
@@ -59,10 +60,10 @@ def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) 
     labels = os.path.join(name, "Groundtruth", "AllLabels")
     if not os.path.isdir(labels):
         raise InputError(f"folder must hold Groundtruth/AllLabels, {name} does not")
-    concepts = _concepts(labels)
+    concepts = sorted_concepts(labels)
     if n_concepts is not None:
         _check.whole("n_concepts", n_concepts, 1, len(concepts))
-    tags = _columns(labels, concepts)
+    tags = label_columns(labels, concepts)
     images = _image_names(os.path.join(name, "ImageList", "Imagelist.txt"), len(tags))
     if n_concepts is None:
         return TaggedImages(tags, tuple(concepts), images, np.arange(len(tags)))
@@ -76,26 +77,26 @@ def load_nuswide(folder: str | os.PathLike[str], n_concepts: int | None = None) 
     )
 
 
-def _concepts(folder: str) -> list[str]:
+def sorted_concepts(folder: str, suffix: str = _SUFFIX) -> list[str]:
+    """Names of the concepts that a folder has label lists of."""
     files = [file for file in os.listdir(folder) if file.startswith(_PREFIX)]
-    concepts = sorted(f.removeprefix(_PREFIX).removesuffix(_SUFFIX) for f in files if _is_list(f))
+    names = [
+        file.removeprefix(_PREFIX).removesuffix(suffix) for file in files if file.endswith(suffix)
+    ]
+    concepts = sorted(filter(None, names))
     if not concepts:
         raise InputError(
-            f"folder must hold files named {_PREFIX}CONCEPT{_SUFFIX}, {folder} has none"
+            f"folder must hold files named {_PREFIX}CONCEPT{suffix}, {folder} has none"
         )
     return concepts
 
 
-def _is_list(file: str) -> bool:
-    return file.endswith(_SUFFIX) and len(file) > len(_PREFIX + _SUFFIX)
-
-
-def _columns(folder: str, concepts: list[str]) -> np.ndarray:
+def label_columns(folder: str, concepts: list[str], suffix: str = _SUFFIX) -> np.ndarray:
     """The label lists side by side."""
-    first = _column(folder, concepts[0])
+    first = _column(folder, concepts[0], suffix)
     tags = np.empty((len(first), len(concepts)), np.uint8)
     for place, concept in enumerate(concepts):
-        column = _column(folder, concept)
+        column = _column(folder, concept, suffix)
         if len(column) != len(first):
             raise FileFormatError(
                 f"{folder} must have label lists of one length, {concepts[0]} has {len(first)} "
@@ -105,10 +106,10 @@ def _columns(folder: str, concepts: list[str]) -> np.ndarray:
     return tags
 
 
-def _column(folder: str, concept: str) -> np.ndarray:
+def _column(folder: str, concept: str, suffix: str) -> np.ndarray:
     """One label list as 0 and 1."""
-    file = os.path.join(folder, _PREFIX + concept + _SUFFIX)
-    with open(file, "rb") as stream:
+    file = os.path.join(folder, _PREFIX + concept + suffix)
+    with open(require_file(file, "a label list"), "rb") as stream:
         lines = stream.read().split()
     if not lines or set(lines) - {b"0", b"1"}:
         line = next((row for row, text in enumerate(lines) if text not in (b"0", b"1")), 0)

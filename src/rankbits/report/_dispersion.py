@@ -30,35 +30,48 @@ def items_by_code(codes: BinaryCodes) -> np.ndarray:
 
 
 def code_use_plot(
-    databases: Mapping[str, BinaryCodes], *, narrow: bool = False, name: str = "use"
+    databases: Mapping[str, BinaryCodes | np.ndarray],
+    *,
+    columns: int | None = None,
+    narrow: bool = False,
+    name: str = "use",
 ) -> str:
     """One panel for each database: items on its codes, from the most to the least used.
 
     Parameters
     ----------
-    databases : codes by the name that the panel shows
+    databases : codes by the name that the panel shows; or the items on each used code, the most
+        used first
+    columns : panels in a row; None puts all of them in one
     narrow : whether the figure is for a narrow screen
     name : what the parts of the figure are called within a page
     """
     if not databases:
         raise InputError("databases must have at least one name with its codes, it is empty")
-    used = {plain(label, 30): items_by_code(codes) for label, codes in databases.items()}
+    used = {
+        plain(label, 30): items_by_code(codes) if isinstance(codes, BinaryCodes) else codes
+        for label, codes in databases.items()
+    }
+    columns = (2 if columns else 1) if narrow else columns or len(used)
+    rows = -(-len(used) // columns)
     words = "; ".join(
         f"{label}: {len(items):,} codes, {items[0]:,} items on the most used one"
         for label, items in used.items()
     )
 
     def paint(figure: Any) -> None:
-        shape = (len(used), 1) if narrow else (1, len(used))
-        panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
-        for axes, (label, items) in zip(panels.flat, used.items(), strict=True):
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for axes, (label, items) in zip(panels.flat, used.items(), strict=False):
             _use(axes, label, items)
+        panels.flat[0].set_ylim(0.5, 1.4 * max(items[0] for items in used.values()))  # shared
+        for axes in list(panels.flat)[len(used) :]:
+            axes.set_visible(False)
         for axes in panels[:, 0]:
             axes.set_ylabel("items on the code")
         for axes in panels[-1]:
             axes.set_xlabel("codes, the most used first")
 
-    size = (NARROW, 1.8 * len(used) + 0.4) if narrow else (WIDE, 2.6)
+    size = (NARROW, 1.8 * rows + 0.4) if narrow else (WIDE, 2.2 * rows + 0.4)
     return draw(name, size, paint, f"Items on each code. {words}.")
 
 
@@ -73,7 +86,6 @@ def _use(axes: Any, label: str, items: np.ndarray) -> None:
     colour = COLOURS["relevant"]
     axes.stairs(items[ranks - 1], edges, baseline=0.5, fill=True, color=COLOURS["range"])
     axes.stairs(items[ranks - 1], edges, baseline=0.5, color=colour, linewidth=1.3)
-    axes.set_ylim(bottom=0.5)
     axes.set_title(f"{label}: {len(items):,} codes", fontsize=9, loc="left")
     axes.tick_params(axis="both", which="minor", length=0)
     axes.grid(axis="y")
