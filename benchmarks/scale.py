@@ -186,11 +186,12 @@ def overhead(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
 
 
 def billion(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
-    """A billion items, made on the fly, on two workers."""
+    """A billion items, made on the fly, on two workers or as many as `SCALE_WORKERS` says."""
+    n_workers = int(os.environ.get("SCALE_WORKERS", "2"))
     n_items, n_shards = n_items or 10**9, 16
     queries, classes = query_side(n_queries or 100)
     shards = [SyntheticShard(i, n_items // n_shards) for i in range(n_shards)]
-    with distributed.connect(n_workers=2):
+    with distributed.connect(n_workers=n_workers):
         distributed.count_ties(queries, [SyntheticShard(0, 1000)] * 2, query_labels=classes)
         cpu = family_cpu()
         took, hist = seconds(lambda: distributed.count_ties(queries, shards, query_labels=classes))
@@ -201,6 +202,7 @@ def billion(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
         job="count",
         items=n_items,
         queries=len(queries),
+        workers=n_workers,
         s=took,
         cpu_s=cpu,
         pairs_per_cpu_s=n_items * len(queries) / cpu,
@@ -297,6 +299,14 @@ def messages(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Seconds of an empty task, of adding tables, and of a call of a holder."""
     queries, classes = query_side()
     with distributed.connect(n_workers=2) as ray:
+        one = [SyntheticShard(0, 16)]
+        for _ in range(20):
+            distributed.count_ties(queries, one, query_labels=classes)
+        calls = [
+            seconds(lambda: distributed.count_ties(queries, one, query_labels=classes))[0]
+            for _ in range(50)
+        ]
+        report(job="messages", seconds_of_a_count_of_nothing=float(np.median(calls)))
         tiny = [SyntheticShard(i, 16) for i in range(1000)]
         distributed._ranges._FEWEST_PAIRS = 1  # a task for each
         distributed.count_ties(queries[:1], tiny[:50], query_labels=classes[:1])
