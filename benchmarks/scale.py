@@ -36,7 +36,7 @@ from rankbits import BinaryCodes, affinity, distributed
 from rankbits.distributed import ShardFacts
 from rankbits.index import Collection, HammingIndex
 
-N_BITS, N_CLASSES, N_QUERIES = 64, 100, 100
+N_BITS, N_CLASSES = 64, 100
 _POOL = 1 << 22  # codes that are drawn once in each worker; a range is a window of them, turned
 
 
@@ -77,7 +77,7 @@ def pool() -> tuple[np.ndarray, np.ndarray]:
     return _pool[0]
 
 
-def query_side(n: int = N_QUERIES) -> tuple[BinaryCodes, np.ndarray]:
+def query_side(n: int = 100) -> tuple[BinaryCodes, np.ndarray]:
     rng = np.random.default_rng(1)
     codes = BinaryCodes(rng.integers(0, 256, (n, N_BITS // 8), np.uint8), N_BITS)
     return codes, rng.integers(0, N_CLASSES, n)
@@ -116,19 +116,21 @@ def idle_rate() -> float:
 
 
 def best_of(repeats: int, runs: dict[str, Callable[[], Any]], truth: np.ndarray) -> dict[str, Any]:
-    """The best wall seconds and the median processor seconds of each run, taken in turns."""
+    """The best wall seconds and the mean processor seconds of each run, in two turns."""
     walls: dict[str, list[float]] = {name: [] for name in runs}
     cpus: dict[str, list[float]] = {name: [] for name in runs}
     idle = idle_rate()
-    for _ in range(repeats):
+    for _ in range(2):
         for name, run in runs.items():
-            cpu = family_cpu()
-            took, value = seconds(run)
-            cpus[name].append(family_cpu() - cpu - idle * took)
-            walls[name].append(took)
-            assert np.array_equal(value.counts, truth)
-    medians = {f"{name}_cpu_s": float(np.median(cpus[name])) for name in runs}
-    return {**{f"{name}_s": min(walls[name]) for name in runs}, **medians, "idle": idle}
+            cpu, before = family_cpu(), len(walls[name])
+            for _ in range(repeats):
+                took, value = seconds(run)
+                walls[name].append(took)
+                assert np.array_equal(value.counts, truth)
+            spent = family_cpu() - cpu - idle * sum(walls[name][before:])
+            cpus[name].append(spent / repeats)
+    figures = {f"{name}_s": min(walls[name]) for name in runs}
+    return {**figures, **{f"{name}_cpu_s": min(cpus[name]) for name in runs}, "idle": idle}
 
 
 def report(**figures: Any) -> None:
@@ -148,11 +150,11 @@ def saved_shards(folder: str, n_items: int, n_shards: int) -> tuple[list[str], l
     return paths, labels
 
 
-def overhead(folder: str, repeats: int) -> None:
+def overhead(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Counting files: serial, one worker, two workers, at growing numbers of pairs."""
-    queries, classes = query_side()
-    for n_items in (1_000_000, 10_000_000):
-        paths, labels = saved_shards(folder, n_items, 4)
+    queries, classes = query_side(n_queries or 100)
+    for n in [n_items] if n_items else (1_000_000, 10_000_000):
+        paths, labels = saved_shards(folder, n, 4)
 
         def serial(paths: list[str] = paths, labels: list[str] = labels) -> Any:
             shards = [
@@ -174,7 +176,7 @@ def overhead(folder: str, repeats: int) -> None:
                 best = {**best_of(repeats, runs, truth), **best}
         report(
             job="count",
-            pairs=n_items * N_QUERIES,
+            pairs=n * len(queries),
             **best,
             overhead=best["workers_1_s"] / best["serial_s"] - 1,
             overhead_cpu=best["workers_1_cpu_s"] / best["serial_cpu_s"] - 1,
@@ -183,30 +185,36 @@ def overhead(folder: str, repeats: int) -> None:
         )
 
 
-def billion(folder: str, repeats: int) -> None:
-    """A billion items, made on the fly, on two workers."""
-    queries, classes = query_side()
-    shards = [SyntheticShard(i, 62_500_000) for i in range(16)]
-    with distributed.connect(n_workers=2):
+def billion(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
+    """A billion items, made on the fly, on two workers or as many as `SCALE_WORKERS` says."""
+    n_workers = int(os.environ.get("SCALE_WORKERS", "2"))
+    n_items, n_shards = n_items or 10**9, 16
+    queries, classes = query_side(n_queries or 100)
+    shards = [SyntheticShard(i, n_items // n_shards) for i in range(n_shards)]
+    with distributed.connect(n_workers=n_workers):
         distributed.count_ties(queries, [SyntheticShard(0, 1000)] * 2, query_labels=classes)
+        cpu = family_cpu()
         took, hist = seconds(lambda: distributed.count_ties(queries, shards, query_labels=classes))
-    assert int(hist.counts[0].sum()) == 10**9
+        cpu = family_cpu() - cpu
+    assert int(hist.counts[0].sum()) == n_items
     result = rankbits.evaluate_histogram(hist, ["AP", "nDCG@100", "P@1000"])
-    pairs = 10**9 * N_QUERIES
     report(
         job="count",
-        items=10**9,
-        queries=N_QUERIES,
+        items=n_items,
+        queries=len(queries),
+        workers=n_workers,
         s=took,
-        pairs_per_s=pairs / took,
+        cpu_s=cpu,
+        pairs_per_cpu_s=n_items * len(queries) / cpu,
         load=os.getloadavg()[0],
+        metrics=result.mean,
     )
-    report(job="count", metrics=result.mean)
 
 
-def encode(folder: str, repeats: int) -> None:
+def encode(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Ten million rows in eight files, by one worker and by two."""
-    rng, n_files, n_rows = np.random.default_rng(2), 8, 1_250_000
+    rng, n_files = np.random.default_rng(2), 8
+    n_rows = (n_items or 10**7) // n_files
     block = rng.standard_normal((n_rows, 16), np.float32)
     model = rankbits.methods.get("lsh", n_bits=N_BITS, random_state=0).fit(block[:20_000])
     model.save(f"{folder}/model")
@@ -214,13 +222,17 @@ def encode(folder: str, repeats: int) -> None:
     for path in paths:
         np.save(path, block)
     expected = model.encode(block)
+    cpu = family_cpu()
     figures: dict[str, float] = {"serial_s": n_files * seconds(lambda: model.encode(block))[0]}
+    figures["serial_cpu_s"] = n_files * (family_cpu() - cpu)
     for n_workers in (1, 2):
         with distributed.connect(n_workers=n_workers):
             distributed.encode(f"{folder}/model", paths[:1], f"{folder}/warm")
+            idle, cpu = idle_rate(), family_cpu()
             took, done = seconds(
                 lambda: distributed.encode(f"{folder}/model", paths, f"{folder}/codes")
             )
+            figures[f"workers_{n_workers}_cpu_s"] = family_cpu() - cpu - idle * took
             assert all(BinaryCodes.load(path) == expected for path in done.files)
             figures[f"workers_{n_workers}_s"] = took
             shutil.rmtree(f"{folder}/codes")
@@ -230,9 +242,9 @@ def encode(folder: str, repeats: int) -> None:
     report(job="encode", rows=n_files * n_rows, **figures, two_against_one=ratio, rows_per_s=rate)
 
 
-def search(folder: str, repeats: int) -> None:
+def search(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """A hundred million codes in two shards, and in one index with as many threads."""
-    n_items, n_block = 100_000_000, 5_000_000
+    n_items, n_block = n_items or 100_000_000, 5_000_000
     whole, cut = f"{folder}/whole", f"{folder}/cut"
     distributed.create_index(cut, N_BITS, 2, by="range", bounds=[n_items // 2])
     shard = SyntheticShard(0, n_items)
@@ -283,11 +295,20 @@ def search(folder: str, repeats: int) -> None:
         report(job="search", queries=1, two_shards_ms=1e3 * lone / 5)
 
 
-def messages(folder: str, repeats: int) -> None:
+def messages(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Seconds of an empty task, of adding tables, and of a call of a holder."""
     queries, classes = query_side()
     with distributed.connect(n_workers=2) as ray:
+        one = [SyntheticShard(0, 16)]
+        for _ in range(20):
+            distributed.count_ties(queries, one, query_labels=classes)
+        calls = [
+            seconds(lambda: distributed.count_ties(queries, one, query_labels=classes))[0]
+            for _ in range(50)
+        ]
+        report(job="messages", seconds_of_a_count_of_nothing=float(np.median(calls)))
         tiny = [SyntheticShard(i, 16) for i in range(1000)]
+        distributed._ranges._FEWEST_PAIRS = 1  # a task for each
         distributed.count_ties(queries[:1], tiny[:50], query_labels=classes[:1])
         took, _ = seconds(
             lambda: distributed.count_ties(queries[:1], tiny, query_labels=classes[:1])
@@ -314,9 +335,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("job", choices=JOBS)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--items", type=int, default=0, help="items or rows, instead of the usual")
+    parser.add_argument("--queries", type=int, default=0, help="queries of a count")
     parser.add_argument("--folder", help="where to put files, which are removed afterwards")
     options = parser.parse_args()
     import scale  # by its name: shards must be of a module that workers can import
 
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        scale.JOBS[options.job](place, options.repeats)
+        scale.JOBS[options.job](place, options.repeats, options.items, options.queries)

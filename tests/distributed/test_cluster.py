@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -180,3 +181,4 @@ def test_a_driver_that_dies_takes_its_processes_with_it(sent):
         assert driver.stdout.read() == ""
     assert not require_gone(pids, folder)
     assert sent != signal.SIGINT or not os.path.exists(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # who is killed cannot
