@@ -31,7 +31,7 @@ def start(*arguments):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, **pipes)
     text = ""
-    while not text.endswith("}\n"):
+    while not text.endswith("\n}\n"):
         line = process.stdout.readline()
         assert line, process.stderr.read()
         text += line

@@ -92,7 +92,8 @@ def _server_class(uvicorn: Any) -> Any:
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens; an address that is taken is one sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, asyncio sets TCP_NODELAY; without, each answer waits for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         try:
