@@ -3,12 +3,15 @@
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rankbits._check import extra
 from rankbits.errors import RankbitsError
+
+_SWITCH_SECONDS = 0.0002
 
 
 def serve(
@@ -38,6 +41,8 @@ def serve(
         Whether each request is a line on standard error.
     """
     server = build_server(app, grace_seconds=grace_seconds, access_log=access_log)
+    # A thread that comes back from a search waits so long for the event loop to let it go on.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with listening(host, port) as listener:
         asyncio.run(_run(server, listener, on_ready))
 
