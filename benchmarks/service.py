@@ -150,8 +150,12 @@ def in_process(collection, n_queries):
 
 
 def throughput(options, folder):
-    """Queries a second at batches of 64."""
-    rates = {}
+    """Queries a second at batches of 64, by the clock and by the processor.
+
+    Where other work shares the processors, only the second can be compared: it counts the time of
+    the server, or of the search in this process, and neither that of clients nor waiting.
+    """
+    rates, cpu_rates = {}, {}
     with (
         Collection.open(folder, n_threads=1) as collection,
         serve(folder, "--threads", 1) as server,
@@ -164,12 +168,27 @@ def throughput(options, folder):
         }
         for _ in range(options.rounds):
             for name, (call, n_clients) in contenders.items():
+                process = os.getpid() if name == "in process" else server.process.pid
+                before = cpu_of(process)
                 times, seconds = drive(call, n_clients, options.seconds)
+                spent = cpu_of(process) - before
+                n = 64 * (len(times) + n_clients)  # with the first call of each client
                 rates[name] = max(rates.get(name, 0.0), 64 * len(times) / seconds)
-    base = rates["in process"]
+                cpu_rates[name] = max(cpu_rates.get(name, 0.0), n / spent)
     for name, rate in rates.items():
-        print(f"{name:30} {rate:10.0f} queries/s  {rate / base:5.0%}")
-    return rates
+        share, cpu_rate = rate / rates["in process"], cpu_rates[name]
+        cpu_share = cpu_rate / cpu_rates["in process"]
+        print(
+            f"{name:28} {rate:8.0f} queries/s {share:5.0%}   {cpu_rate:8.0f} a second of its "
+            f"processor {cpu_share:5.0%}"
+        )
+    return {"rates": rates, "cpu_rates": cpu_rates}
+
+
+def cpu_of(process):
+    """Seconds that a process has run."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def latency(options, folder):
@@ -240,7 +259,7 @@ def memory(options, folder):
 
         def client(make):
             call = make(0)
-            while not is_done.is_set():
+            while not is_done.wait(options.pause):
                 call()
 
         threads = [threading.Thread(target=client, args=(make,)) for make in calls]
@@ -280,6 +299,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--minutes", type=float, default=10.0, help="of the job memory")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds, of the job memory")
     parser.add_argument("--out", type=Path, default=Path("out/service"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

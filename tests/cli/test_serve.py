@@ -31,7 +31,7 @@ def start(*arguments):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, **pipes)
     text = ""
-    while not text.endswith("}\n"):
+    while not text.endswith("\n}\n"):
         line = process.stdout.readline()
         assert line, process.stderr.read()
         text += line
@@ -91,13 +91,11 @@ def test_a_missing_extra_is_named(place, hide_package):
 def test_the_demo_serves_its_digits_in_one_step(tmp_path):
     pytest.importorskip("torch")
     process, text = start("demo", "--out", tmp_path / "demo", "--serve", "--port", "0")
-    decoder = json.JSONDecoder()
-    results, end = decoder.raw_decode(text)
-    address = text[end:].strip()
-    while not address.endswith("}"):
-        address += process.stdout.readline()
-    url = json.loads(address)["url"]
+    results, address = json.loads(text), ""
     try:
+        while not address.endswith("\n}\n"):
+            address += process.stdout.readline()
+        url = json.loads(address)["url"]
         stats = httpx.get(url + "/stats").json()
         assert (stats["items"], stats["method"], stats["has_vectors"]) == (1500, "talr-ap", True)
         body = {"ids": [0], "include": ["fields"], "query": "real"}

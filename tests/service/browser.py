@@ -100,14 +100,15 @@ class Visit:
     def text(self, selector):
         return self.page.locator(selector).inner_text()
 
-    def screenshot(self, name, whole=False):
+    def screenshot(self, name, at="body"):
         """Kept in the documentation where RANKBITS_SCREENSHOTS is set, else taken and dropped."""
         # Pictures below the fold are loaded when they are scrolled to.
         self.page.locator("img.thumb").evaluate_all("all => all.forEach(i => i.loading = 'eager')")
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('img.thumb')].every(i => i.complete)"
         )
-        data = self.page.screenshot(full_page=whole)
+        self.page.locator(at).evaluate("place => place.scrollIntoView({ block: 'start' })")
+        data = self.page.screenshot()
         if os.environ.get("RANKBITS_SCREENSHOTS"):
             (FIGURES / f"{name}.png").write_bytes(data)
         assert len(data) > 10_000

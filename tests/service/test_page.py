@@ -68,7 +68,7 @@ def test_it_opens_with_a_search_and_shows_ties_as_ties(browser, url, folder, col
             "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         assert visit.page.evaluate(overflow) == 0
-        visit.screenshot(f"serve_{size}", whole=size == "phone")
+        visit.screenshot(f"serve_{size}", at="#results" if size == "phone" else "body")
 
 
 @pytest.mark.parametrize("size", WIDTHS)
@@ -185,7 +185,7 @@ def test_bits_and_real_numbers_side_by_side(browser, url, folder, collection, si
         assert left["y"] == right["y"]
         assert left["x"] + left["width"] <= right["x"]
         assert "place 1 by bits" in visit.page.locator(".list").nth(1).inner_text()
-        visit.screenshot(f"serve_compare_{size}", whole=size == "phone")
+        visit.screenshot(f"serve_compare_{size}", at="#lists" if size == "phone" else "body")
         visit.choose("Code")
         assert visit.page.locator("#compare").is_disabled()
         assert visit.text("#compare-hint") == "A code has no real numbers to compare with."
@@ -436,7 +436,8 @@ def test_a_picture_is_chosen_or_dropped(browser, pictures, size):
         assert visit.ids() == expected[200]
         assert "picture=" not in visit.page.url
         assert accessibility_violations(visit.page) == []
-        visit.screenshot(f"serve_picture_{size}")
+        if size == "desktop":
+            visit.screenshot("serve_picture")
         broken = io.BytesIO(b"no picture")
         visit.page.locator("#picture").set_input_files(
             {"name": "x.png", "mimeType": "image/png", "buffer": broken.getvalue()}

@@ -1,6 +1,7 @@
 """What a server says about itself: metrics that Prometheus reads, and a description of the API."""
 
 import re
+import socket
 
 import httpx
 import pytest
@@ -60,6 +61,14 @@ def test_buckets_of_a_histogram_add_up(url):
     buckets = [v for k, v in values.items() if k[0] == "rankbits_scan_queries_bucket"]
     assert buckets == sorted(buckets)
     assert buckets[-1] == values[("rankbits_scan_queries_count",)]
+
+
+def test_small_packets_are_sent_at_once():
+    """Else the second part of an answer waits until the first is acknowledged, 40 ms later."""
+    from rankbits.service._server import listening
+
+    with listening("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 def test_stats_say_what_is_served(url, folder):

@@ -174,7 +174,7 @@ async def _upsert(parts: Parts, way: str, values: Any, ids: np.ndarray) -> dict[
 
 def _codes_of_items(parts: Parts, way: str, values: Any) -> tuple[BinaryCodes, np.ndarray | None]:
     """Codes of new items, and their factors where the collection has them."""
-    has_factors = parts.store.reader.has_factors
+    has_factors = parts.store.has_factors
     if way == "codes":
         if has_factors:
             raise Problem("invalid", "items must come as vectors, of which the model makes factors")

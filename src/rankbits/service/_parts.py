@@ -80,7 +80,7 @@ def assemble(
         if kind == "real":
             scores, ids = reader.search_real(rows, k)
             return scores, ids
-        distances, ids = reader.search(BinaryCodes(rows, reader.n_bits), k)
+        distances, ids = reader.search(BinaryCodes(rows, store.n_bits), k)
         return distances, ids
 
     return Parts(

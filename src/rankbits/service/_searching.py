@@ -59,7 +59,11 @@ async def find(parts: Parts, given: Mapping[str, Any]) -> Found:
     _require_limits(parts, given)
     needs_codes = given["query"] == "bits" or "codes" in given["include"]
     needs_codes = needs_codes or "histogram" in given["include"]
-    queries: Queries = await parts.batcher.run(resolve, parts, given, needs_codes)
+    queries: Queries
+    if given["codes"] is not None:  # they need neither model nor disk, and a thread takes longer
+        queries = resolve(parts, given, needs_codes)
+    else:
+        queries = await parts.batcher.run(resolve, parts, given, needs_codes)
     kind = given["query"]
     parts.metrics.count("rankbits_queries_total", len(queries), kind=kind)
     k = given["k"] if given["k"] is not None or given["radius"] is not None else _DEFAULT_K
@@ -99,7 +103,7 @@ def _require_limits(parts: Parts, given: Mapping[str, Any]) -> None:
 
 def _can_be_joined(parts: Parts, given: Mapping[str, Any]) -> bool:
     """Whether nothing but k says what to return."""
-    if given["query"] == "real" and parts.store.reader.has_factors:
+    if given["query"] == "real" and parts.store.has_factors:
         return False
     is_filtered = given["allowed"] is not None or given["labels"] is not None
     is_plain = given["radius"] is None and given["ties"] == "id" and given["rescore"] is None

@@ -33,6 +33,10 @@ class Store:
     writable : whether items may be changed; then no other process can change them
     verify : whether files are compared with their checksums when they are opened
     n_threads : threads of a search, None for all
+
+    Attributes
+    ----------
+    n_bits, has_factors : code length, and whether items have factors
     """
 
     def __init__(
@@ -52,13 +56,10 @@ class Store:
             if self.writer is not None:
                 self.writer.close()
             raise
+        # Asking the collection looks at the disk each time, and these never change.
+        self.n_bits, self.has_factors = self.reader.n_bits, self.reader.has_factors
         self._write_lock = threading.Lock()
         self._ids: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
-
-    @property
-    def n_bits(self) -> int:
-        """Bits in a code."""
-        return self.reader.n_bits
 
     @property
     def n_bytes(self) -> int:

@@ -62,9 +62,8 @@ function ticks(nBits, step) {
   const gap = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].find((size) => nBits / size <= 9);
   const marks = [];
   for (let distance = 0; distance <= nBits; distance += gap) {
-    const x = ((distance + 0.5) * step).toFixed(2);
-    const anchor = distance === 0 ? "start" : "middle";
-    marks.push(svg("text", { x: distance === 0 ? 0 : x, y: HEIGHT - 6, "text-anchor": anchor }, distance === 0 ? "0 bits differ" : `${distance}`));
+    const [anchor, x] = distance === 0 ? ["start", 0] : distance === nBits ? ["end", WIDTH] : ["middle", (distance + 0.5) * step];
+    marks.push(svg("text", { x: x.toFixed(2), y: HEIGHT - 6, "text-anchor": anchor }, distance === 0 ? "0 bits differ" : `${distance}`));
   }
   if (marks.length > 2) marks.splice(1, 1); // the first label is long
   return marks;
