@@ -39,9 +39,7 @@ def measure(
     task = prepare_task(*(data.get(name) for name in names), "cosine", None, seed, None)
     requests = check_metrics(METRIC, task.relevance.kind)
     stages = Stages(CellStore(options.out), task, seed, None, lambda line: print(f"  {line}"))
-    tried = coders(options.methods, task.relevance.kind)
-    if options.without_slow:
-        tried = tuple(coder for coder in tried if not coder.is_slow)
+    tried = coders(options.methods, task.relevance.kind, with_slow=not options.without_slow)
     n_training = min(TRAINING_ROWS, len(task.items))
     plan = Plan(tried, tuple(options.bytes), (), n_training, len(task.queries), seconds={})
     truth = stages.find_truth(requests)

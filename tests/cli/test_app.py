@@ -18,6 +18,7 @@ def test_every_command_has_help_and_the_version_is_printed():
     names = {command.callback.__name__ for command in app.registered_commands}
     assert names == {
         "audit", "bench", "compare", "compress", "demo", "encode", "evaluate", "export", "fit",
+        "papers", "report", "serve",
     }  # fmt: skip
     for name in names:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0

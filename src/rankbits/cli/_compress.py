@@ -73,7 +73,10 @@ PeersOption = Annotated[
     bool, typer.Option("--peers", help="Measure quantizers of faiss at the same bytes, too.")
 ]
 BudgetOption = Annotated[
-    float | None, typer.Option("--budget", help="Minutes that the run may take.")
+    float | None,
+    typer.Option(
+        "--budget", help="Minutes that the run may take; slow methods are tried only with a budget."
+    ),
 ]
 OnnxOption = Annotated[
     bool, typer.Option("--onnx/--no-onnx", help="Export the model to ONNX too, where it can be.")

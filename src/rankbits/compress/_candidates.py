@@ -69,16 +69,21 @@ CODERS = (  # the most useful first: where time is short, the last are left out
 )
 
 
-def coders(names: Iterable[str] | None, truth: str | None = None) -> tuple[Coder, ...]:
-    """The ways of these names, or all that can be used here; a method's own name will do too.
+def coders(
+    names: Iterable[str] | None, truth: str | None = None, *, with_slow: bool = False
+) -> tuple[Coder, ...]:
+    """The ways of these names, or the usual ones that work here; a method's own name will do too.
 
-    `truth` is the kind of truth that decides what is usual; None takes what suits any.
+    `truth` is the kind of truth that decides what is usual; None takes what suits any. Slow ways
+    are usual only `with_slow`: on ten thousand items they take an hour where the others take
+    minutes, so somebody has to say how much time there is.
     """
     from rankbits import methods
 
     known = {coder.name: coder for coder in CODERS}
     if names is None:
-        return tuple(c for c in CODERS if (not c.truths or truth in c.truths) and _is_usable(c))
+        suited = [coder for coder in CODERS if not coder.truths or truth in coder.truths]
+        return tuple(c for c in suited if (with_slow or not c.is_slow) and _is_usable(c))
     chosen = [names] if isinstance(names, str) else list(names)
     if not chosen:
         raise InputError("methods must not be empty; leave them out for the usual ones")

@@ -91,7 +91,8 @@ def compress(
         Whether quantizers of faiss and the raw signs of sentence-transformers are measured too.
     budget : float or None, default=None
         Minutes that the run may take. Where they are few, it learns from fewer items, asks fewer
-        queries and tries fewer methods. None sets no limit.
+        queries and tries fewer methods; where they are many, it tries slow methods too. None tries
+        all methods but the slow ones, however long that takes.
     n_queries : int or None, default=None
         How many queries ask at most; None takes 1,000.
     onnx : bool, default=True
@@ -179,7 +180,8 @@ def _measure(
     """All stages one after the other; the result lacks only what files say."""
     depth = max(request.k or 1 for request in requests)
     pools = pools_of(options.pools, depth, len(stages.task.items))
-    tried = coders(options.methods, stages.task.relevance.kind)
+    has_budget = options.budget_seconds is not None
+    tried = coders(options.methods, stages.task.relevance.kind, with_slow=has_budget)
     plan = stages.make_plan(tried, options.lengths, pools, options.budget_seconds)
     truth = stages.find_truth(requests)
     diagnosis = stages.diagnose(plan.n_bytes)
