@@ -156,6 +156,8 @@ def test_another_cluster_than_the_connected_one_is_refused(cluster):
 
 
 LOCAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
 import sys, time
 from rankbits import distributed
 with distributed.connect(n_workers=1) as ray:

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 WIDTH, STEP = 1024, 4096  # blocks of a method have a million numbers, four of them go together
 
 DRIVER = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it: make test &
 import sys
 from rankbits import distributed
 from rankbits.distributed import _parts
