@@ -230,6 +230,7 @@ def main() -> None:
         ("quality_by_time", by_time, time_label),
     ):
         svg = report.quality_plot(panels, cost, name=name.replace("_", "-"), **style)
+        options.out.mkdir(parents=True, exist_ok=True)
         (options.out / f"{name}.svg").write_text(svg + "\n")
 
 

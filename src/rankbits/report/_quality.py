@@ -17,7 +17,7 @@ Panel = Mapping[str, Sequence[Cost]]
 _LINES = (*LINES, ("class", "<"), ("index", "h"))
 _WHOLE = 100.0  # from here on costs are written without decimals
 _FEW_TICKS = 4  # costs that are written below the axis as they are
-_CROWDED = 100.0  # largest cost over smallest, where three numbers a power of ten are too many
+_CROWDED = 30.0  # largest cost over smallest, where three numbers a power of ten are too many
 
 
 def quality_plot(
