@@ -204,7 +204,7 @@ def test_acknowledged_changes_survive_a_kill_of_the_server(tmp_path):
                         acknowledged[item] = code.tobytes()
                     n_changes += 1
             except httpx.TransportError:
-                pass
+                pass  # the server was killed: what it had not acknowledged may be lost
         killer.join()
         assert server.end()[0] == -signal.SIGKILL
         with Collection.open(tmp_path / "c") as collection:
