@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from rankbits.service._batching import Batcher, Scan
+from rankbits.service._batching import Batcher, ScanRequest
 from rankbits.service._metrics import Metrics
 
 
@@ -54,8 +54,8 @@ def run(scans, most=100, prepare=lambda search, tasks: None):
 
 
 def test_what_waits_goes_into_one_search_and_each_gets_its_own():
-    scans = [Scan("bits", rows(1), 4)]
-    scans += [Scan("bits", rows(10 * i, 10 * i + 1), 4 + i % 3) for i in range(1, 6)]
+    scans = [ScanRequest("bits", rows(1), 4)]
+    scans += [ScanRequest("bits", rows(10 * i, 10 * i + 1), 4 + i % 3) for i in range(1, 6)]
     calls, answers = run(scans)
     assert calls == [("bits", 1, 4), ("bits", 10, 6)]
     for scan, (values, ids) in zip(scans, answers, strict=True):
@@ -65,8 +65,16 @@ def test_what_waits_goes_into_one_search_and_each_gets_its_own():
 
 
 def test_kinds_and_sizes_of_k_are_kept_apart_and_batches_are_bounded():
-    scans = [Scan("bits", rows(0), 1), Scan("bits", rows(1, 2), 10), Scan("real", rows(3), 10)]
-    scans += [Scan("bits", rows(4, 5), 9), Scan("bits", rows(6), 100), Scan("bits", rows(7), 8)]
+    scans = [
+        ScanRequest("bits", rows(0), 1),
+        ScanRequest("bits", rows(1, 2), 10),
+        ScanRequest("real", rows(3), 10),
+    ]
+    scans += [
+        ScanRequest("bits", rows(4, 5), 9),
+        ScanRequest("bits", rows(6), 100),
+        ScanRequest("bits", rows(7), 8),
+    ]
     calls, answers = run(scans, most=4)
     expected = [("bits", 1, 1), ("bits", 4, 10), ("real", 1, 10), ("bits", 1, 100), ("bits", 1, 8)]
     assert calls == expected
@@ -74,7 +82,9 @@ def test_kinds_and_sizes_of_k_are_kept_apart_and_batches_are_bounded():
 
 
 def test_a_scan_larger_than_a_batch_is_made_alone():
-    calls, _ = run([Scan("bits", rows(0), 1), Scan("bits", rows(*range(9)), 1)], most=4)
+    calls, _ = run(
+        [ScanRequest("bits", rows(0), 1), ScanRequest("bits", rows(*range(9)), 1)], most=4
+    )
     assert calls == [("bits", 1, 1), ("bits", 9, 1)]
 
 
@@ -82,13 +92,19 @@ def test_an_error_reaches_those_who_were_searched_together():
     def fail(search, tasks):
         search.error = RuntimeError("the disk is gone")
 
-    _, answers = run([Scan("bits", rows(0), 1), Scan("bits", rows(1), 1)], prepare=fail)
+    _, answers = run(
+        [ScanRequest("bits", rows(0), 1), ScanRequest("bits", rows(1), 1)], prepare=fail
+    )
     assert [str(answer) for answer in answers] == ["the disk is gone"] * 2
 
 
 def test_who_leaves_is_not_searched_for():
     calls, answers = run(
-        [Scan("bits", rows(0), 1), Scan("bits", rows(1), 1), Scan("bits", rows(2, 3), 1)],
+        [
+            ScanRequest("bits", rows(0), 1),
+            ScanRequest("bits", rows(1), 1),
+            ScanRequest("bits", rows(2, 3), 1),
+        ],
         prepare=lambda search, tasks: tasks[1].cancel(),
     )
     assert calls == [("bits", 1, 1), ("bits", 2, 1)]
@@ -100,7 +116,9 @@ def test_a_batcher_that_is_closed_gives_up_what_waits():
     async def main():
         search = Search()
         batcher = Batcher(search, Metrics(), 10)
-        tasks = await started(batcher, [Scan("bits", rows(0), 1), Scan("real", rows(1), 1)])
+        tasks = await started(
+            batcher, [ScanRequest("bits", rows(0), 1), ScanRequest("real", rows(1), 1)]
+        )
         search.gate.set()
         batcher.close()
         return await asyncio.gather(*tasks, return_exceptions=True)

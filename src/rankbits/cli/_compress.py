@@ -7,7 +7,6 @@ import numpy as np
 import typer
 
 from rankbits._files import write_atomically
-from rankbits.cli._evaluate import VectorMetric
 from rankbits.cli._inputs import (
     FormatOption,
     JudgementsOption,
@@ -15,6 +14,7 @@ from rankbits.cli._inputs import (
     QueryIdsOption,
     QueryLabelsOption,
     ThreadsOption,
+    VectorMetric,
     input_errors_exit_1,
     require_writable,
 )

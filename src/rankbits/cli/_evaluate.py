@@ -1,7 +1,6 @@
 """`rankbits evaluate`: codes, vectors or lists of results and labels in, metrics out."""
 
 from dataclasses import asdict, astuple
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -10,20 +9,11 @@ from rankbits.cli import _evaluation_runs as runs
 from rankbits.cli import _inputs
 from rankbits.cli._cluster import ClusterOption
 from rankbits.cli._cluster_runs import evaluate_on_cluster
-from rankbits.cli._inputs import input_errors_exit_1, require_writable
+from rankbits.cli._inputs import VectorMetric, input_errors_exit_1, require_writable
 from rankbits.cli._output import number, print_json, print_table, warn
 from rankbits.cli._runs import RelevanceFiles, RunFiles
 from rankbits.evaluation import Evaluation, save_per_query
 from rankbits.metrics import parse_metrics
-
-
-class VectorMetric(StrEnum):
-    """What float vectors are ranked by."""
-
-    cosine = "cosine"
-    ip = "ip"
-    l2 = "l2"
-
 
 VectorsOption = Annotated[
     bool,

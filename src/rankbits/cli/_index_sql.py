@@ -1,19 +1,10 @@
 """`rankbits index sql`: prints the SQL that searches codes and vectors in PostgreSQL."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from rankbits.cli._inputs import input_errors_exit_1
-
-
-class VectorMetric(StrEnum):
-    """What float vectors are compared by."""
-
-    cosine = "cosine"
-    ip = "ip"
-    l2 = "l2"
+from rankbits.cli._inputs import VectorMetric, input_errors_exit_1
 
 
 def sql(

@@ -30,6 +30,14 @@ class EmptyPolicy(StrEnum):
     error = "error"
 
 
+class VectorMetric(StrEnum):
+    """What float vectors are compared by."""
+
+    cosine = "cosine"
+    ip = "ip"
+    l2 = "l2"
+
+
 class OutputFormat(StrEnum):
     """How a result is printed."""
 

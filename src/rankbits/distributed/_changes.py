@@ -16,7 +16,7 @@ from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
 from rankbits.codes.sides import require_item_side
 from rankbits.distributed._cluster import connect
-from rankbits.distributed._holders import Call, Holders
+from rankbits.distributed._holders import HolderCall, Holders
 from rankbits.distributed._layout import read_layout
 from rankbits.errors import InputError
 from rankbits.index import inputs
@@ -175,7 +175,7 @@ class ShardedCollection:
     def compact(self) -> None:
         """Bring the items of each shard into one part and forget removed ones for good."""
         self._require_writable()
-        calls = [Call(shard, "compact") for shard in range(self.n_shards)]
+        calls = [HolderCall(shard, "compact") for shard in range(self.n_shards)]
         self._holders.ask(calls, is_change=True)
 
     def _accepted(self, codes: Codes, factors: Any) -> tuple[BinaryCodes, np.ndarray | None]:
@@ -213,7 +213,7 @@ class ShardedCollection:
         self, name: str, rows: dict[int, np.ndarray], arguments: Any, *, is_change: bool = False
     ) -> list[Any]:
         """Ask the shards that own something, each about its own."""
-        calls = [Call(shard, name, arguments(own)) for shard, own in rows.items()]
+        calls = [HolderCall(shard, name, arguments(own)) for shard, own in rows.items()]
         return self._holders.ask(calls, is_change=is_change) if calls else []
 
 

@@ -16,9 +16,9 @@ from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_codes
 from rankbits.distributed._cluster import connect
 from rankbits.distributed._count_tasks import Table, add_tables, count_ranges, sum_tables
-from rankbits.distributed._jobs import Task, remote_function, run_tasks
+from rankbits.distributed._jobs import ClusterTask, remote_function, run_tasks
 from rankbits.distributed._ranges import plan_tasks
-from rankbits.distributed._relevance import Relevance, read_relevance
+from rankbits.distributed._relevance import ShardedRelevance, read_relevance
 from rankbits.distributed._shards import FileShard, Shard, ShardFacts, as_shards
 from rankbits.errors import ClusterError, InputError
 from rankbits.histogram import TieHistogram, own_items
@@ -100,10 +100,10 @@ def _inspect(ray: Any, shards: Sequence[Shard]) -> list[ShardFacts]:
     """What each shard holds: from its header here, by a task if it must be read to know."""
     facts: dict[str, ShardFacts] = {}
     must_read = [shard for shard in shards if not _has_header(shard)]
-    tasks = [Task(shard.name, (shard,), 1) for shard in must_read]
+    tasks = [ClusterTask(shard.name, (shard,), 1) for shard in must_read]
     places = {id(task): shard for task, shard in zip(tasks, must_read, strict=True)}
 
-    def take(task: Task, value: Any) -> None:
+    def take(task: ClusterTask, value: Any) -> None:
         facts[str(id(places[id(task)]))] = ray.get(value)
 
     run_tasks(ray, _describe, tasks, take)
@@ -123,7 +123,10 @@ def _describe(shard: Shard) -> ShardFacts:
 
 
 def _require_fit(
-    queries: BinaryCodes, relevance: Relevance, shards: Sequence[Shard], facts: Sequence[ShardFacts]
+    queries: BinaryCodes,
+    relevance: ShardedRelevance,
+    shards: Sequence[Shard],
+    facts: Sequence[ShardFacts],
 ) -> None:
     """Refuse shards that differ from the queries in length, model, side or kind of labels."""
     words = relevance.labels_in_words
@@ -147,14 +150,14 @@ def _require_fit(
 
 
 def _count(
-    ray: Any, tasks: Sequence[Task], n_threads: int, progress: Progress | None
+    ray: Any, tasks: Sequence[ClusterTask], n_threads: int, progress: Progress | None
 ) -> TieHistogram:
     """Run the tasks and add what they give, eight tables at a time on the workers."""
     adding = remote_function(add_tables).options(num_cpus=0, max_retries=-1)
     tables: list[list[Any]] = [[]]  # by how often they were added
     n_done, n_pairs = 0, sum(task.size for task in tasks)
 
-    def take(task: Task, value: Any) -> None:
+    def take(task: ClusterTask, value: Any) -> None:
         nonlocal n_done
         tables[0].append(value)
         level = 0

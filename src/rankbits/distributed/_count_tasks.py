@@ -9,7 +9,7 @@ import numpy as np
 from rankbits import histogram
 from rankbits.codes import BinaryCodes
 from rankbits.distributed._ranges import Range
-from rankbits.distributed._relevance import Relevance
+from rankbits.distributed._relevance import ShardedRelevance
 from rankbits.errors import InputError
 from rankbits.histogram import TieHistogram
 
@@ -28,13 +28,13 @@ def sum_tables(tables: Sequence[Table]) -> TieHistogram:
 
 
 def count_ranges(
-    query_side: tuple[BinaryCodes, Relevance], ranges: Sequence[Range], n_threads: int
+    query_side: tuple[BinaryCodes, ShardedRelevance], ranges: Sequence[Range], n_threads: int
 ) -> Table:
     """Count ranges of items and add them; a worker runs this.
 
     Parameters
     ----------
-    query_side : (BinaryCodes, Relevance)
+    query_side : (BinaryCodes, ShardedRelevance)
         The queries and their labels.
     ranges : sequence of Range
         At least one.
@@ -45,7 +45,7 @@ def count_ranges(
 
 
 def _count_range(
-    queries: BinaryCodes, relevance: Relevance, items: Range, n_threads: int
+    queries: BinaryCodes, relevance: ShardedRelevance, items: Range, n_threads: int
 ) -> TieHistogram:
     name = items.shard.name
     try:

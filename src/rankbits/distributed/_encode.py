@@ -18,10 +18,10 @@ from rankbits.codes.sides import ITEMS, SIDES
 from rankbits.datasets.blocks import RowFile, open_rows
 from rankbits.distributed._cluster import connect, n_cpus
 from rankbits.distributed._encode_tasks import EncodeJob, encode_part, join_parts
-from rankbits.distributed._jobs import Task, run_tasks
-from rankbits.distributed._manifest import Manifest, locked
+from rankbits.distributed._jobs import ClusterTask, run_tasks
+from rankbits.distributed._manifest import EncodingManifest, locked
 from rankbits.distributed._output import Output
-from rankbits.distributed._parts import Part, Target, plan_targets, rows_per_part
+from rankbits.distributed._parts import InputPart, Target, plan_targets, rows_per_part
 from rankbits.errors import InputError, RankbitsError
 
 Progress = Callable[[int, int], None]
@@ -98,14 +98,14 @@ def encode(
     step = _N_BLOCKS * hasher._block_rows(rows[0].row_shape)
     identities = [one.identity() for one in rows]
     run = {"model": fingerprint, "side": side, "step": step, "inputs": identities}
-    manifest = Manifest.resume(output.place, run)
+    manifest = EncodingManifest.resume(output.place, run)
     note = Note(int(hasher.n_bits_), fingerprint, side if hasher._has_query_map else None)
     with ExitStack() as stack:
         ray = stack.enter_context(connect(cluster))
         output.work.mkdir(parents=True, exist_ok=True)
         stack.enter_context(locked(output.work, out))
         if manifest is None:
-            manifest = Manifest(output.place, run, rows_per_part(rows, step, n_cpus(ray)))
+            manifest = EncodingManifest(output.place, run, rows_per_part(rows, step, n_cpus(ray)))
             manifest.write()
         folder = _model_folder(model, hasher, output.work)
         job = EncodeJob(folder, fingerprint, str(output.work.absolute()), note, side, step)
@@ -182,7 +182,7 @@ def _encode_parts(
     job: EncodeJob,
     rows: Sequence[RowFile],
     targets: Sequence[Target],
-    manifest: Manifest,
+    manifest: EncodingManifest,
     progress: Progress | None,
 ) -> int:
     """Encode what is missing; returns how many rows were there already."""
@@ -194,7 +194,7 @@ def _encode_parts(
     if progress is not None:
         progress(n_done, n_rows)
 
-    def take(task: Task, value: Any) -> None:
+    def take(task: ClusterTask, value: Any) -> None:
         nonlocal n_done
         manifest.parts[task.arguments[2].name] = ray.get(value)
         manifest.keep_up()
@@ -203,7 +203,8 @@ def _encode_parts(
             progress(n_done, n_rows)
 
     tasks = [
-        Task(rows[part.input].path, (job, rows[part.input], part), part.n_rows) for part in missing
+        ClusterTask(rows[part.input].path, (job, rows[part.input], part), part.n_rows)
+        for part in missing
     ]
     try:
         run_tasks(ray, encode_part, tasks, take)
@@ -212,12 +213,12 @@ def _encode_parts(
     return n_resumed
 
 
-def _is_written(target: Target, manifest: Manifest) -> bool:
+def _is_written(target: Target, manifest: EncodingManifest) -> bool:
     """Whether an earlier run has finished a file."""
     return os.path.basename(target.path) in manifest.outputs and os.path.exists(target.path)
 
 
-def _is_whole(job: EncodeJob, part: Part, manifest: Manifest) -> bool:
+def _is_whole(job: EncodeJob, part: InputPart, manifest: EncodingManifest) -> bool:
     """Whether an earlier run has written a part, and it is still there."""
     if part.name not in manifest.parts:
         return False
@@ -228,10 +229,12 @@ def _is_whole(job: EncodeJob, part: Part, manifest: Manifest) -> bool:
     return (len(codes), codes.model) == (part.n_rows, job.fingerprint)
 
 
-def _join_targets(ray: Any, job: EncodeJob, targets: Sequence[Target], manifest: Manifest) -> None:
+def _join_targets(
+    ray: Any, job: EncodeJob, targets: Sequence[Target], manifest: EncodingManifest
+) -> None:
     """Write the files whose parts are complete."""
 
-    def take(task: Task, value: Any) -> None:
+    def take(task: ClusterTask, value: Any) -> None:
         target = task.arguments[1]
         outcome = {"rows": target.n_rows, "crc32": ray.get(value)}
         manifest.outputs[os.path.basename(target.path)] = outcome
@@ -242,5 +245,5 @@ def _join_targets(ray: Any, job: EncodeJob, targets: Sequence[Target], manifest:
     for target in missing:
         path = os.path.abspath(target.path)
         checksums = {part.name: manifest.parts[part.name] for part in target.parts}
-        tasks.append(Task(path, (job, Target(path, target.parts), checksums), target.n_rows))
+        tasks.append(ClusterTask(path, (job, Target(path, target.parts), checksums), target.n_rows))
     run_tasks(ray, join_parts, tasks, take)

@@ -19,7 +19,7 @@ from rankbits.codes import BinaryCodes, files, stored
 from rankbits.codes.note import Note, shorten
 from rankbits.codes.sides import QUERIES
 from rankbits.datasets.blocks import RowFile
-from rankbits.distributed._parts import Part, Target
+from rankbits.distributed._parts import InputPart, Target
 from rankbits.errors import InputError
 
 
@@ -49,7 +49,7 @@ class EncodeJob:
     step: int
 
 
-def encode_part(job: EncodeJob, rows: RowFile, part: Part) -> int:
+def encode_part(job: EncodeJob, rows: RowFile, part: InputPart) -> int:
     """Encode the rows of a part and write its file; returns the checksum of its codes."""
     hasher = _load_model(job.model, job.fingerprint)
     encode = hasher.encode_queries if job.side == QUERIES else hasher.encode
@@ -69,7 +69,7 @@ def checksum(packed: np.ndarray, before: int = 0) -> int:
     return zlib.crc32(np.ascontiguousarray(packed).data, before)
 
 
-def _encoded(encode: Any, rows: RowFile, part: Part, step: int) -> Iterator[np.ndarray]:
+def _encoded(encode: Any, rows: RowFile, part: InputPart, step: int) -> Iterator[np.ndarray]:
     """Packed codes of a part, block by block."""
     start, n_blocks = part.start, -(-part.n_rows // step)
     for block in islice(rows.blocks(part.start, step), n_blocks):
@@ -113,7 +113,7 @@ def join_parts(job: EncodeJob, target: Target, checksums: Mapping[str, int]) -> 
     return total
 
 
-def _part_codes(job: EncodeJob, part: Part, checksums: Mapping[str, int]) -> np.ndarray:
+def _part_codes(job: EncodeJob, part: InputPart, checksums: Mapping[str, int]) -> np.ndarray:
     """The codes of a part, which must be those that were written."""
     path = os.path.join(job.work, part.name)
     packed = np.asarray(BinaryCodes.load(path).packed)

@@ -20,7 +20,7 @@ _LOCK_SECONDS = 30.0  # for which the lock of a holder that was lost may outlive
 
 
 @dataclass
-class Call:
+class HolderCall:
     """A function of `_holder`, for one shard."""
 
     shard: int
@@ -109,9 +109,9 @@ class Holders:
 
     def ask_all(self, name: str, *arguments: Any) -> list[Any]:
         """The answers of all shards, in order."""
-        return self.ask([Call(i, name, arguments) for i in range(self.n_shards)])
+        return self.ask([HolderCall(i, name, arguments) for i in range(self.n_shards)])
 
-    def ask(self, calls: Sequence[Call], *, is_change: bool = False) -> list[Any]:
+    def ask(self, calls: Sequence[HolderCall], *, is_change: bool = False) -> list[Any]:
         """The answers to calls, in order. Changes go to the writer of a shard."""
         self._require_open()
         for call in calls:
@@ -139,13 +139,13 @@ class Holders:
                 waiting += self._late(calls, missing, waiting)
         return [self._value(answer, call) for answer, call in zip(answers, calls, strict=True)]
 
-    def _start(self, call: Call, i: int, running: dict[Any, int]) -> None:
+    def _start(self, call: HolderCall, i: int, running: dict[Any, int]) -> None:
         actor = self._actors[call.shard][call.replica]
         call.started = time.monotonic()
         call.n_running += 1
         running[actor.call.options(num_returns=1).remote(call.name, *call.arguments)] = i
 
-    def _outcome(self, ref: Any, call: Call) -> tuple[Failure | None, Any] | None:
+    def _outcome(self, ref: Any, call: HolderCall) -> tuple[Failure | None, Any] | None:
         """What a holder answered; None if it was lost, and the next one is to be asked."""
         errors = self._ray.exceptions
         try:
@@ -163,7 +163,9 @@ class Holders:
             return None
         return failure, value
 
-    def _late(self, calls: Sequence[Call], missing: set[int], waiting: list[int]) -> list[int]:
+    def _late(
+        self, calls: Sequence[HolderCall], missing: set[int], waiting: list[int]
+    ) -> list[int]:
         """Calls that another replica is asked as well, since the first takes long."""
         now, late = time.monotonic(), []
         for i in missing.difference(waiting):
@@ -172,10 +174,10 @@ class Holders:
                 late.append(i)
         return late
 
-    def _next(self, call: Call) -> int:
+    def _next(self, call: HolderCall) -> int:
         return (call.replica + 1) % self.replicas
 
-    def _value(self, answer: tuple[Failure | None, Any], call: Call) -> Any:
+    def _value(self, answer: tuple[Failure | None, Any], call: HolderCall) -> Any:
         failure, value = answer
         if failure is not None:
             failure.raise_error(self._folders[call.shard])

@@ -13,7 +13,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.distributed._changes import Codes, ShardedCollection
-from rankbits.distributed._holders import Call
+from rankbits.distributed._holders import HolderCall
 from rankbits.index import Ragged, inputs, real_queries
 from rankbits.index.results import combined, stacked, table
 
@@ -119,8 +119,8 @@ class ShardedIndex(ShardedCollection):
         """Every item at distance `radius` or less of each query, in order of (distance, id)."""
         queries = inputs.queries_of(codes, self._n_bits, None)
         reach = min(_check.whole("radius", radius, 0), self._n_bits)
-        found = self._answers("within", queries, (reach,), self._filters(allowed), options)
-        return stacked([combined(answers, size, None) for size, answers in found])
+        blocks = self._answers("within", queries, (reach,), self._filters(allowed), options)
+        return stacked([combined(answers, size, None) for size, answers in blocks])
 
     def search_real(
         self, weights: Any, k: int, *, allowed: Any = None, correction: Any = None
@@ -164,7 +164,7 @@ class ShardedIndex(ShardedCollection):
         for at in range(0, len(starts), _BLOCKS_AT_ONCE * replicas):
             blocks = [queries[s : s + step] for s in starts[at : at + _BLOCKS_AT_ONCE * replicas]]
             calls = [
-                Call(shard, name, (block, *request, allowed, last))
+                HolderCall(shard, name, (block, *request, allowed, last))
                 for block in blocks
                 for shard, allowed in enumerate(filters)
             ]

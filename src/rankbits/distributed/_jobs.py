@@ -37,7 +37,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class ClusterTask:
     """One call: arguments, what it is about, and how much of the job it is."""
 
     name: str
@@ -49,7 +49,7 @@ class Task:
 class _Running:
     """A task that was submitted, with the value that it will have."""
 
-    task: Task
+    task: ClusterTask
     value: Any
     started: float = field(default_factory=time.monotonic)
 
@@ -77,8 +77,8 @@ def remote_function(function: Callable[..., Any]) -> Any:
 def run_tasks(
     ray: Any,
     function: Callable[..., Any],
-    tasks: Sequence[Task],
-    on_done: Callable[[Task, Any], None],
+    tasks: Sequence[ClusterTask],
+    on_done: Callable[[ClusterTask, Any], None],
     *,
     cpus_per_task: int = 1,
 ) -> None:
@@ -94,7 +94,7 @@ def run_tasks(
         num_returns=2, num_cpus=cpus_per_task, max_retries=_RETRIES, retry_exceptions=False
     )
 
-    def submit(task: Task) -> tuple[Any, Any]:
+    def submit(task: ClusterTask) -> tuple[Any, Any]:
         status, value = remote.remote(__version__, function, *task.arguments)
         return status, value
 
@@ -105,11 +105,11 @@ def run_tasks(
 
 def _completed(
     ray: Any,
-    tasks: Sequence[Task],
-    submit: Callable[[Task], tuple[Any, Any]],
+    tasks: Sequence[ClusterTask],
+    submit: Callable[[ClusterTask], tuple[Any, Any]],
     running: dict[Any, _Running],
     cpus_per_task: int,
-) -> Iterator[tuple[Task, Any]]:
+) -> Iterator[tuple[ClusterTask, Any]]:
     """Tasks as they end, each once; a late one is started a second time and may end first."""
     waiting, done = list(reversed(tasks)), set[int]()
     limit, looked, longest = 0, -_LOOK_SECONDS, 0.0
@@ -133,7 +133,7 @@ def _completed(
                 yield run.task, run.value
 
 
-def _late(running: dict[Any, _Running], longest: float) -> list[Task]:
+def _late(running: dict[Any, _Running], longest: float) -> list[ClusterTask]:
     """Tasks that take much longer than any other took, and that run once only."""
     now, limit = time.monotonic(), max(_LATE_SECONDS, _LATE_FACTOR * longest)
     runs = list(running.values())
@@ -141,7 +141,7 @@ def _late(running: dict[Any, _Running], longest: float) -> list[Task]:
     return [run.task for run in runs if now - run.started > limit and n_runs[id(run.task)] == 1]
 
 
-def _require_success(ray: Any, status: Any, task: Task) -> None:
+def _require_success(ray: Any, status: Any, task: ClusterTask) -> None:
     """Raise the error of a task, or one that names it if its workers were lost again and again."""
     try:
         failure = ray.get(status)

@@ -23,7 +23,7 @@ NAME = "shards.json"
 
 
 @dataclass(frozen=True)
-class Layout:
+class ShardLayout:
     """The shards of a collection: how ids are shared out, and the folder of each."""
 
     owners: Owners
@@ -102,11 +102,11 @@ def _write(folder: Path, owners: Owners) -> None:
         file.write((json.dumps(record, indent=1) + "\n").encode())
 
 
-def read_layout(folder: str | os.PathLike[str]) -> Layout:
+def read_layout(folder: str | os.PathLike[str]) -> ShardLayout:
     """The shards of a collection; an ordinary one is a single shard."""
     place = Path(folder).absolute()
     if not is_sharded(place):
-        return Layout(Owners(1, "range"), (str(place),))
+        return ShardLayout(Owners(1, "range"), (str(place),))
     try:
         record = json.loads((place / NAME).read_bytes())
         names = record["shards"]
@@ -121,7 +121,7 @@ def read_layout(folder: str | os.PathLike[str]) -> Layout:
     for name in names:
         if not (place / name).is_dir():
             raise FileFormatError(f"{place} is damaged: there is no {place / name}")
-    return Layout(owners, tuple(str(place / name) for name in names))
+    return ShardLayout(owners, tuple(str(place / name) for name in names))
 
 
 class LocalShards:

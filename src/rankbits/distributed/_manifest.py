@@ -21,7 +21,7 @@ NAME = "manifest.json"
 _SECONDS = 1.0  # between two times that it is written
 
 
-class Manifest:
+class EncodingManifest:
     """The parts and files that are complete, each with the checksum of its codes.
 
     Parameters
@@ -43,7 +43,7 @@ class Manifest:
         self._last = time.monotonic()
 
     @classmethod
-    def resume(cls, folder: Path, run: dict[str, Any]) -> "Manifest | None":
+    def resume(cls, folder: Path, run: dict[str, Any]) -> "EncodingManifest | None":
         """That of an earlier run with the same model and inputs; None if there is none."""
         path = folder / NAME
         if not path.exists():

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from rankbits.codes.files import ENDINGS
-from rankbits.distributed._manifest import Manifest
+from rankbits.distributed._manifest import EncodingManifest
 from rankbits.errors import InputError
 
 
@@ -36,7 +36,7 @@ class Output:
                 f"out must be new or empty, {self.out} holds {content[0]}; choose another folder"
             )
 
-    def finish(self, manifest: Manifest) -> None:
+    def finish(self, manifest: EncodingManifest) -> None:
         """Say that all is complete, and remove the parts."""
         if self.is_folder:
             manifest.write(is_complete=True)

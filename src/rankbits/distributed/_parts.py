@@ -18,7 +18,7 @@ _PARTS_PER_CPU = 4
 
 
 @dataclass(frozen=True)
-class Part:
+class InputPart:
     """Rows start..stop - 1 of one input."""
 
     input: int
@@ -41,7 +41,7 @@ class Target:
     """A file of codes, and the parts that it consists of, in order."""
 
     path: str
-    parts: tuple[Part, ...]
+    parts: tuple[InputPart, ...]
 
     @property
     def n_rows(self) -> int:
@@ -62,7 +62,7 @@ def plan_targets(
 ) -> list[Target]:
     """The files to write: one for each input in a folder, or one for all inputs together."""
     parts = [
-        tuple(Part(i, start, stop) for start, stop in _ranges(rows, step, n_rows))
+        tuple(InputPart(i, start, stop) for start, stop in _ranges(rows, step, n_rows))
         for i, rows in enumerate(inputs)
     ]
     if not is_folder:

@@ -7,8 +7,8 @@ import numpy as np
 
 from rankbits.codes import BinaryCodes
 from rankbits.distributed._cluster import n_cpus
-from rankbits.distributed._jobs import Task
-from rankbits.distributed._relevance import Relevance
+from rankbits.distributed._jobs import ClusterTask
+from rankbits.distributed._relevance import ShardedRelevance
 from rankbits.distributed._shards import Shard, ShardFacts
 from rankbits.errors import InputError
 
@@ -41,12 +41,12 @@ class Range(NamedTuple):
 
 def plan_tasks(
     ray: Any,
-    query_side: tuple[BinaryCodes, Relevance],
+    query_side: tuple[BinaryCodes, ShardedRelevance],
     shards: Sequence[Shard],
     facts: Sequence[ShardFacts],
     own: np.ndarray | None,
     n_threads: int,
-) -> list[Task]:
+) -> list[ClusterTask]:
     """Tasks of one long range, or of several short ones: a task costs as much as 10^7 pairs."""
     queries, relevance = query_side
     n_items = sum(fact.n_items for fact in facts)
@@ -60,21 +60,23 @@ def plan_tasks(
         group.append(one)
         n_grouped += one.stop - one.start
         if n_grouped * len(queries) >= _FEWEST_PAIRS:
-            tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
+            tasks.append(
+                ClusterTask(_name(group), (sent, group, n_threads), len(queries) * n_grouped)
+            )
             group, n_grouped = [], 0
     if group:
-        tasks.append(Task(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
+        tasks.append(ClusterTask(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
     return tasks
 
 
-def _is_small(queries: BinaryCodes, relevance: Relevance) -> bool:
+def _is_small(queries: BinaryCodes, relevance: ShardedRelevance) -> bool:
     """Whether the query side can go along with each task, instead of into the object store."""
     labels = relevance.query_labels
     return queries.packed.nbytes + (0 if labels is None else labels.nbytes) <= _SMALL_BYTES
 
 
 def _ranges(
-    relevance: Relevance,
+    relevance: ShardedRelevance,
     shards: Sequence[Shard],
     facts: Sequence[ShardFacts],
     own: np.ndarray | None,

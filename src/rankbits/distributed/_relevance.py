@@ -18,7 +18,7 @@ from rankbits.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Relevance:
+class ShardedRelevance:
     """Labels of the queries and how they count, or judged pairs of all items, sorted by item.
 
     Attributes
@@ -58,9 +58,9 @@ class Relevance:
         local: np.ndarray = self.judged[inside] - np.array([0, start, 0])
         return local
 
-    def without_judgements(self) -> "Relevance":
+    def without_judgements(self) -> "ShardedRelevance":
         """What every machine needs: the query side alone."""
-        return Relevance(self.query_labels, self.graded)
+        return ShardedRelevance(self.query_labels, self.graded)
 
     def affinity(
         self, labels: np.ndarray | None, judged: np.ndarray | None, n_queries: int, n_items: int
@@ -75,7 +75,9 @@ class Relevance:
         return affinity.classes(self.query_labels, labels)
 
 
-def read_relevance(query_labels: Any, query_tags: Any, graded: bool, judgements: Any) -> Relevance:
+def read_relevance(
+    query_labels: Any, query_tags: Any, graded: bool, judgements: Any
+) -> ShardedRelevance:
     """Exactly one of labels, tags and judgements, as an array or a file."""
     given = [value for value in (query_labels, query_tags, judgements) if value is not None]
     if len(given) != 1:
@@ -86,7 +88,7 @@ def read_relevance(query_labels: Any, query_tags: Any, graded: bool, judgements:
     if judgements is not None:
         if graded:
             raise InputError("graded must come with tags, judgements have levels of their own")
-        return Relevance(judged=_judged_rows(judgements))
+        return ShardedRelevance(judged=_judged_rows(judgements))
     labels = query_labels if query_tags is None else query_tags
     array = load_labels(labels) if isinstance(labels, str | os.PathLike) else np.asarray(labels)
     if array.ndim != 2 and (graded or query_tags is not None):
@@ -98,7 +100,7 @@ def read_relevance(query_labels: Any, query_tags: Any, graded: bool, judgements:
             "query_labels must be classes of shape (queries,) or tags of shape (queries, tags), "
             f"got shape {array.shape}"
         )
-    return Relevance(array, bool(graded))
+    return ShardedRelevance(array, bool(graded))
 
 
 def _judged_rows(judgements: Any) -> np.ndarray:

@@ -8,41 +8,41 @@ import numpy as np
 
 from rankbits.codes import BinaryCodes
 from rankbits.service._parts import Parts
-from rankbits.service._searching import Found
+from rankbits.service._searching import SearchResult
 
 
-def as_lists(parts: Parts, found: Found, include: Sequence[str]) -> dict[str, Any]:
+def as_lists(parts: Parts, result: SearchResult, include: Sequence[str]) -> dict[str, Any]:
     """Lists for JSON, one of each kind for each query, without places that are left over."""
-    answer = found.ragged()
+    answer = result.ragged()
     ids, values = answer.ids.tolist(), answer.distances.tolist()
     ends = answer.offsets.tolist()
     slices = [slice(a, b) for a, b in pairwise(ends)]
     content: dict[str, Any] = {
         "ids": [ids[part] for part in slices],
-        found.column: [values[part] for part in slices],
+        result.column: [values[part] for part in slices],
     }
     if "codes" in include:
-        digits = hex_of(found.item_codes)
-        content["query_codes"] = hex_of(found.query_codes)
+        digits = hex_of(result.item_codes)
+        content["query_codes"] = hex_of(result.query_codes)
         content["codes"] = [digits[part] for part in slices]
     if "fields" in include:
         known = {item: fields_of(parts, item) for item in set(ids)}
         content["fields"] = [[known[item] for item in ids[part]] for part in slices]
-    if found.histogram is not None:
-        content["histogram"] = found.histogram.tolist()
+    if result.histogram is not None:
+        content["histogram"] = result.histogram.tolist()
     return content
 
 
-def as_arrays(found: Found) -> dict[str, np.ndarray]:
+def as_arrays(result: SearchResult) -> dict[str, np.ndarray]:
     """Tables (queries, k), filled up with -1 where items are missing, or arrays with offsets."""
-    arrays: dict[str, np.ndarray] = {"ids": found.ids, found.column: found.values}
-    if found.offsets is not None:
-        arrays["offsets"] = found.offsets
-    if found.histogram is not None:
-        arrays["histogram"] = found.histogram
-    if found.item_codes is not None and found.query_codes is not None:
-        arrays["codes"] = found.item_codes.packed
-        arrays["query_codes"] = found.query_codes.packed
+    arrays: dict[str, np.ndarray] = {"ids": result.ids, result.column: result.values}
+    if result.offsets is not None:
+        arrays["offsets"] = result.offsets
+    if result.histogram is not None:
+        arrays["histogram"] = result.histogram
+    if result.item_codes is not None and result.query_codes is not None:
+        arrays["codes"] = result.item_codes.packed
+        arrays["query_codes"] = result.query_codes.packed
     return arrays
 
 

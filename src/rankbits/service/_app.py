@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from rankbits.errors import RankbitsError
-from rankbits.service._encoders import Encoder, TextEncoder, load_encoder
+from rankbits.service._encoders import RequestEncoder, TextEncoder, load_encoder
 from rankbits.service._forms import EncodeRequest, Form, ItemBody, SearchRequest, UpsertRequest
 from rankbits.service._guard import Guard
 from rankbits.service._item_routes import reading_routes, writing_routes
@@ -20,9 +20,9 @@ from rankbits.service._limits import Limits
 from rankbits.service._openapi import describe
 from rankbits.service._page import page_routes
 from rankbits.service._parts import Parts, assemble
-from rankbits.service._problems import Problem, problem_of
+from rankbits.service._problems import RequestProblem, problem_of
 from rankbits.service._routes import search_routes, status_routes
-from rankbits.service._store import Store
+from rankbits.service._store import CollectionStore
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _DESCRIPTION = (
@@ -82,14 +82,16 @@ def create_app(
         Threads of a search; None for all.
     """
     bounds = limits or Limits()
-    store = Store(collection, writable=token is not None, verify=verify, n_threads=n_threads)
+    store = CollectionStore(
+        collection, writable=token is not None, verify=verify, n_threads=n_threads
+    )
     try:
         if model is None or isinstance(model, str | os.PathLike):
             encoder = load_encoder(model, text_model, bounds)
             if text_encoder is not None:
-                encoder = Encoder(encoder.hasher, text_encoder, bounds)
+                encoder = RequestEncoder(encoder.hasher, text_encoder, bounds)
         else:
-            encoder = Encoder(model, text_encoder, bounds)
+            encoder = RequestEncoder(model, text_encoder, bounds)
         table = load_items(items, images)
         parts = assemble(store, encoder, table, images, vectors, bounds, token)
     except BaseException:
@@ -132,8 +134,8 @@ def build_app(parts: Parts, hosts: frozenset[str] | None) -> FastAPI:
 def _handle_errors(app: FastAPI) -> None:
     """Every error becomes problem details."""
 
-    @app.exception_handler(Problem)
-    async def of_problem(request: Request, error: Problem) -> Response:
+    @app.exception_handler(RequestProblem)
+    async def of_problem(request: Request, error: RequestProblem) -> Response:
         return error.response()
 
     @app.exception_handler(RankbitsError)
@@ -142,16 +144,16 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     async def of_storage(request: Request, error: OSError) -> Response:
-        return Problem("storage", error.strerror or type(error).__name__).response()
+        return RequestProblem("storage", error.strerror or type(error).__name__).response()
 
     @app.exception_handler(RequestValidationError)
     async def of_parameters(request: Request, error: RequestValidationError) -> Response:
-        found = [
+        errors = [
             {"field": ".".join(map(str, one["loc"][1:])), "message": one["msg"]}
             for one in error.errors()[:20]
         ]
-        detail = f"{found[0]['field']}: {found[0]['message']}"
-        return Problem("invalid", detail, errors=found).response()
+        detail = f"{errors[0]['field']}: {errors[0]['message']}"
+        return RequestProblem("invalid", detail, errors=errors).response()
 
     @app.exception_handler(HTTPException)
     async def of_routing(request: Request, error: HTTPException) -> Response:
@@ -160,7 +162,7 @@ def _handle_errors(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if kind == "method-not-allowed":
             headers["Allow"] = ", ".join(allowed_methods(app, request.url.path))
-        return Problem(kind, detail, headers=headers).response()
+        return RequestProblem(kind, detail, headers=headers).response()
 
 
 def allowed_methods(app: FastAPI, path: str) -> list[str]:

@@ -20,7 +20,7 @@ from rankbits.service._metrics import Metrics
 Tables = tuple[np.ndarray, np.ndarray]  # values and ids of shape (queries, k)
 
 
-class Scan(NamedTuple):
+class ScanRequest(NamedTuple):
     """A search that may be joined with others of its kind.
 
     Attributes
@@ -41,7 +41,7 @@ class Scan(NamedTuple):
 
 @dataclass(eq=False)
 class _Waiting:
-    scan: Scan
+    scan: ScanRequest
     future: "asyncio.Future[Tables]"
 
 
@@ -65,7 +65,7 @@ class Batcher:
         self._others = ThreadPoolExecutor(2, "rankbits-work")
         self._writes = ThreadPoolExecutor(1, "rankbits-write")
 
-    async def scan(self, scan: Scan) -> Tables:
+    async def scan(self, scan: ScanRequest) -> Tables:
         """The answer to a scan, which may be found together with others."""
         waiting = _Waiting(scan, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
@@ -126,7 +126,7 @@ class Batcher:
         self._waiting = rest
         return batch
 
-    def _joined(self, scans: list[Scan]) -> list[Tables]:
+    def _joined(self, scans: list[ScanRequest]) -> list[Tables]:
         """The answers to scans that are alike, by one search."""
         started = time.perf_counter()
         kind, k = scans[0].kind, max(scan.k for scan in scans)

@@ -12,7 +12,7 @@ from rankbits import _wire
 from rankbits._json import as_json
 from rankbits.errors import InputError
 from rankbits.service._forms import Form
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 JSON = "application/json"
 _ARRAYS = ("vectors", "codes", "ids", "allowed", "weights")
@@ -42,21 +42,21 @@ async def read(request: Request, form: type[FormType]) -> Given:
         return Given(_checked(form, await request.body()), {})
     if kind == _wire.MEDIA_TYPE:
         return _of_arrays(form, await request.body())
-    raise Problem("unsupported-media-type", f"bodies must be {JSON} or {_wire.MEDIA_TYPE}")
+    raise RequestProblem("unsupported-media-type", f"bodies must be {JSON} or {_wire.MEDIA_TYPE}")
 
 
 def _checked(form: type[FormType], body: bytes) -> FormType:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
+        details = error.errors(include_url=False, include_context=False, include_input=False)
         errors = [
-            {"field": ".".join(map(str, one["loc"])), "message": one["msg"]} for one in found[:20]
+            {"field": ".".join(map(str, one["loc"])), "message": one["msg"]} for one in details[:20]
         ]
-        kind = "malformed" if found[0]["type"] == "json_invalid" else "invalid"
+        kind = "malformed" if details[0]["type"] == "json_invalid" else "invalid"
         first = errors[0]
         detail = f"{first['field']}: {first['message']}" if first["field"] else first["message"]
-        raise Problem(kind, detail, errors=errors) from None
+        raise RequestProblem(kind, detail, errors=errors) from None
 
 
 def _of_arrays(form: type[FormType], body: bytes) -> Given:
@@ -64,11 +64,13 @@ def _of_arrays(form: type[FormType], body: bytes) -> Given:
         arrays, texts = _wire.load(body)
         facts = {name: json.loads(text) for name, text in texts.items()}
     except (InputError, ValueError, RecursionError) as error:
-        raise Problem("malformed", str(error) or "the header nests too deeply") from None
+        raise RequestProblem("malformed", str(error) or "the header nests too deeply") from None
     known = [name for name in _ARRAYS if name in form.model_fields]
     for name, array in arrays.items():
         if name not in known:
-            raise Problem("invalid", f"arrays must be among {', '.join(known)}, got {name!r:.60}")
+            raise RequestProblem(
+                "invalid", f"arrays must be among {', '.join(known)}, got {name!r:.60}"
+            )
         _require_type(name, array)
     # The form sees that exactly these are there, and checks everything else.
     placeholders: dict[str, Any] = {name: [] for name in arrays}
@@ -86,7 +88,7 @@ def _require_type(name: str, array: np.ndarray) -> None:
     is_signed_id = kinds == "i" and array.size and array.min() < 0
     if array.dtype.kind != kinds or array.ndim != n_dims or is_signed_id:
         what = {"f": "floats", "u": "bytes", "i": "integers from 0 on"}[kinds]
-        raise Problem("invalid", f"{name} must be {what} with {n_dims} dimensions")
+        raise RequestProblem("invalid", f"{name} must be {what} with {n_dims} dimensions")
 
 
 def wants_arrays(request: Request) -> bool:
@@ -97,7 +99,7 @@ def wants_arrays(request: Request) -> bool:
         return False
     if _wire.MEDIA_TYPE in kinds:
         return True
-    raise Problem("not-acceptable", f"answers are {JSON} or {_wire.MEDIA_TYPE}")
+    raise RequestProblem("not-acceptable", f"answers are {JSON} or {_wire.MEDIA_TYPE}")
 
 
 def json_response(content: Any, status: int = 200) -> Response:

@@ -21,12 +21,12 @@ from rankbits.codes import BinaryCodes
 from rankbits.datasets.pictures import read_picture
 from rankbits.errors import FileFormatError, InputError
 from rankbits.service._limits import Limits
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 TextEncoder = Callable[[Sequence[str]], np.ndarray]
 
 
-class Encoder:
+class RequestEncoder:
     """A model, and what stands before it.
 
     Parameters
@@ -86,7 +86,9 @@ class Encoder:
     def rows_of_vectors(self, vectors: Any) -> np.ndarray:
         """Rows of numbers, checked."""
         if not self.takes_vectors:
-            raise Problem("invalid", f"vectors must go with a model that reads them; {self._takes}")
+            raise RequestProblem(
+                "invalid", f"vectors must go with a model that reads them; {self._takes}"
+            )
         rows = _check.array("vectors", vectors)
         width = self.row_shape[0]
         if rows.dtype.kind not in "iuf" or rows.ndim != 2 or rows.shape[1] != width:
@@ -99,17 +101,19 @@ class Encoder:
     def rows_of_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of texts."""
         if self._text_encoder is None:
-            raise Problem("invalid", f"texts must go with a model that reads them; {self._takes}")
+            raise RequestProblem(
+                "invalid", f"texts must go with a model that reads them; {self._takes}"
+            )
         if max(map(len, texts), default=0) > self._limits.characters:
             detail = f"a text may have {self._limits.characters} characters"
-            raise Problem("limit", detail)
+            raise RequestProblem("limit", detail)
         with self._lock:
             return self.rows_of_vectors(np.asarray(self._text_encoder(texts)))
 
     def rows_of_pictures(self, pictures: Sequence[str]) -> np.ndarray:
         """Pixels of pictures that come as base64, in the size that the model reads."""
         if not self.takes_pictures:
-            raise Problem(
+            raise RequestProblem(
                 "invalid", f"pictures must go with a model that reads them; {self._takes}"
             )
         size = self.row_shape[0], self.row_shape[1]
@@ -121,7 +125,9 @@ class Encoder:
             return read_picture(io.BytesIO(data), size, most_pixels=self._limits.pixels)
         except (binascii.Error, ValueError) as error:
             what = "base64" if isinstance(error, binascii.Error) else str(error)
-            raise Problem("invalid", f"pictures must be PNG, JPEG, WebP or BMP: {what}") from None
+            raise RequestProblem(
+                "invalid", f"pictures must be PNG, JPEG, WebP or BMP: {what}"
+            ) from None
 
     # Codes
 
@@ -142,7 +148,9 @@ class Encoder:
     def factors(self, rows: np.ndarray) -> np.ndarray:
         """The bytes of factors of items, for a collection that has them."""
         if not hasattr(self.hasher, "factors"):
-            raise Problem("invalid", "items must have factors, which this model does not give")
+            raise RequestProblem(
+                "invalid", "items must have factors, which this model does not give"
+            )
         with self._working():
             return np.asarray(self.hasher.factors(rows))
 
@@ -160,7 +168,7 @@ class Encoder:
                 yield
         except FloatingPointError:
             detail = "vectors must be smaller: their codes are beyond all numbers"
-            raise Problem("invalid", detail) from None
+            raise RequestProblem("invalid", detail) from None
 
     @property
     def _takes(self) -> str:
@@ -172,7 +180,7 @@ class Encoder:
 
 def load_encoder(
     model: str | os.PathLike[str] | None, text_model: str | os.PathLike[str] | None, limits: Limits
-) -> Encoder:
+) -> RequestEncoder:
     """The encoder of a folder of rankbits, or of a SentenceTransformer that ends with a hasher.
 
     A text model is a folder of a SentenceTransformer, whose embeddings the method reads.
@@ -184,16 +192,16 @@ def load_encoder(
         hasher = getattr(modules[-1], "hasher", None)
         if hasher is None:
             raise FileFormatError(f"{model} must end with a hasher; see append_hasher")
-        return Encoder(hasher, _texts_by(modules, len(modules) - 1), limits)
+        return RequestEncoder(hasher, _texts_by(modules, len(modules) - 1), limits)
     hasher = None
     if model is not None:
         from rankbits import methods  # takes long to import, and codes need none
 
         hasher = methods.load(model)
     if text_model is None:
-        return Encoder(hasher, None, limits)
+        return RequestEncoder(hasher, None, limits)
     modules = _load_sentence_transformer(text_model, trust=False)
-    return Encoder(hasher, _texts_by(modules, len(modules)), limits)
+    return RequestEncoder(hasher, _texts_by(modules, len(modules)), limits)
 
 
 def _load_sentence_transformer(folder: str | os.PathLike[str], *, trust: bool) -> Any:

@@ -19,7 +19,7 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Rows(Form):
+class RowsForm(Form):
     """Rows to encode: exactly one of the three."""
 
     vectors: list[list[float]] | None = Field(None, description="Rows of numbers.")
@@ -29,7 +29,7 @@ class Rows(Form):
     )
 
 
-class SearchRequest(Rows):
+class SearchRequest(RowsForm):
     """Queries, given in exactly one way, and what to find for them."""
 
     codes: list[Hex] | None = Field(
@@ -81,7 +81,7 @@ class SearchAnswer(BaseModel):
     milliseconds: float
 
 
-class EncodeRequest(Rows):
+class EncodeRequest(RowsForm):
     """Rows, and what they are encoded as."""
 
     side: Literal["items", "queries", "weights"] = Field(
@@ -108,7 +108,7 @@ class ItemBody(Form):
     code: Hex | None = None
 
 
-class UpsertRequest(Rows):
+class UpsertRequest(RowsForm):
     """Items by id: their codes, or rows that the model encodes."""
 
     ids: list[Id]

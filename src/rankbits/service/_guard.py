@@ -12,7 +12,7 @@ from typing import Any
 
 from rankbits.service._limits import Limits
 from rankbits.service._metrics import Metrics
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -67,21 +67,23 @@ class Guard:
             self._metrics.observe("rankbits_request_seconds", seconds, route=route)
 
     async def _answer(self, exchange: "_Exchange") -> None:
-        problem: Problem | None = None
+        problem: RequestProblem | None = None
         try:
             self._require_host(exchange)
             self._require_place(exchange)
             exchange.require_body()
             async with asyncio.timeout(self._limits.seconds):
                 await self._app(exchange.scope, exchange.receive, exchange.send)
-        except Problem as refusal:
+        except RequestProblem as refusal:
             problem = refusal
             self._metrics.count("rankbits_refused_total", reason=refusal.kind)
         except TimeoutError:
             problem = self._too_slow(exchange)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an answer
             _log.exception("a request failed: %s", exchange.scope["path"])
-            problem = Problem("internal", "the request was not answered; the server's log says why")
+            problem = RequestProblem(
+                "internal", "the request was not answered; the server's log says why"
+            )
         if problem is not None and not exchange.has_begun:
             await problem.response()(exchange.scope, exchange.receive, exchange.send)
 
@@ -91,22 +93,24 @@ class Guard:
             return
         names = [value for key, value in exchange.scope["headers"] if key == b"host"]
         if len(names) != 1 or host_name(names[0].decode("latin-1")) not in self._hosts:
-            raise Problem("misdirected", f"the Host header must be one of {sorted(self._hosts)}")
+            raise RequestProblem(
+                "misdirected", f"the Host header must be one of {sorted(self._hosts)}"
+            )
 
     def _require_place(self, exchange: "_Exchange") -> None:
         if exchange.scope["path"] in _UNLIMITED or self._metrics.in_flight <= self._limits.requests:
             return
-        raise Problem(
+        raise RequestProblem(
             "too-many-requests", f"{self._limits.requests} requests at once are the most; try again"
         )
 
-    def _too_slow(self, exchange: "_Exchange") -> Problem:
+    def _too_slow(self, exchange: "_Exchange") -> RequestProblem:
         seconds = self._limits.seconds
         kind = "slow-body" if exchange.waits_for_body else "timeout"
         self._metrics.count("rankbits_refused_total", reason=kind)
         what = "the body was not there" if exchange.waits_for_body else "there was no answer"
         close = {"Connection": "close"} if exchange.waits_for_body else {}
-        return Problem(kind, f"{what} after {seconds} seconds", headers=close)
+        return RequestProblem(kind, f"{what} after {seconds} seconds", headers=close)
 
 
 class _Exchange:
@@ -129,7 +133,9 @@ class _Exchange:
         if length.isdecimal() and int(length) > self._most:
             raise self._too_large()
         if self.header(b"content-encoding").strip().lower() not in ("", "identity"):
-            raise Problem("unsupported-media-type", "bodies must come without Content-Encoding")
+            raise RequestProblem(
+                "unsupported-media-type", "bodies must come without Content-Encoding"
+            )
 
     async def receive(self) -> MutableMapping[str, Any]:
         """The next part of the request, counted."""
@@ -148,9 +154,9 @@ class _Exchange:
             message = {**message, "headers": [*message["headers"], *_HEADERS]}
         await self._send(message)
 
-    def _too_large(self) -> Problem:
+    def _too_large(self) -> RequestProblem:
         detail = f"a body may have {self._most} bytes; send fewer queries at once"
-        return Problem("body-too-large", detail, headers={"Connection": "close"})
+        return RequestProblem("body-too-large", detail, headers={"Connection": "close"})
 
 
 def host_name(host: str) -> str:

@@ -11,7 +11,7 @@ from rankbits.service._answers import hex_of, image_of
 from rankbits.service._forms import MAX_ID, Item, ItemBody, ItemList, UpsertAnswer, UpsertRequest
 from rankbits.service._openapi import body, statuses
 from rankbits.service._parts import Parts
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 from rankbits.service._queries import chosen_way, codes_of, require_batch, rows_of
 from rankbits.service._tokens import require_token
 
@@ -68,7 +68,7 @@ def reading_routes(parts: Parts) -> APIRouter:
         if parts.images is not None:
             picture = await parts.batcher.run(parts.images.get, id, size)
         if picture is None:
-            raise Problem("not-found", f"there is no picture of item {id}")
+            raise RequestProblem("not-found", f"there is no picture of item {id}")
         headers = {"Cache-Control": f"private, max-age={_DAY}"}
         return Response(picture[0], media_type=picture[1], headers=headers)
 
@@ -101,7 +101,7 @@ def _list_items(parts: Parts, after: int, limit: int, label: str | None) -> dict
     ids = parts.store.ids()
     if label is not None:
         if parts.items is None:
-            raise Problem("invalid", "label must go with a table of items")
+            raise RequestProblem("invalid", "label must go with a table of items")
         ids = np.intersect1d(ids, parts.items.labelled([label]), assume_unique=True)
     first = int(np.searchsorted(ids, after, side="right"))
     page = ids[first : first + limit].tolist()
@@ -177,7 +177,9 @@ def _codes_of_items(parts: Parts, way: str, values: Any) -> tuple[BinaryCodes, n
     has_factors = parts.store.has_factors
     if way == "codes":
         if has_factors:
-            raise Problem("invalid", "items must come as vectors, of which the model makes factors")
+            raise RequestProblem(
+                "invalid", "items must come as vectors, of which the model makes factors"
+            )
         return codes_of(parts, values), None
     rows = rows_of(parts, way, values)
     factors = parts.encoder.factors(rows) if has_factors else None

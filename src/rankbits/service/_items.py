@@ -25,7 +25,7 @@ _MOST_LABELS = 10_000
 _ROW_GROUPS = 4  # of a .parquet that are held in memory, decoded
 
 
-class Rows(Protocol):
+class TableRows(Protocol):
     """Rows of a table by their number."""
 
     def __len__(self) -> int: ...
@@ -48,13 +48,13 @@ class Items:
 
     Parameters
     ----------
-    rows : Rows
+    rows : TableRows
         The table.
     what : str
         Its file, for messages.
     """
 
-    def __init__(self, rows: Rows, what: str) -> None:
+    def __init__(self, rows: TableRows, what: str) -> None:
         self._rows = rows
         self._order: np.ndarray | None = (
             None  # rows in ascending order of id; None: row i is item i

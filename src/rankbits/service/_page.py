@@ -4,7 +4,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Response
 
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -50,6 +50,6 @@ def _contents() -> dict[str, bytes]:
 
 def _response(contents: dict[str, bytes], name: str) -> Response:
     if name not in contents:
-        raise Problem("not-found", "there is no such file")
+        raise RequestProblem("not-found", "there is no such file")
     kind = _TYPES["." + name.rpartition(".")[2]]
     return Response(contents[name], media_type=kind, headers={"Cache-Control": "no-cache"})

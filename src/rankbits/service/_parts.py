@@ -11,12 +11,12 @@ from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
 from rankbits.errors import InputError
 from rankbits.service._batching import Batcher, Tables
-from rankbits.service._encoders import Encoder
+from rankbits.service._encoders import RequestEncoder
 from rankbits.service._images import Images
 from rankbits.service._items import Items
 from rankbits.service._limits import Limits
 from rankbits.service._metrics import Metrics
-from rankbits.service._store import Store
+from rankbits.service._store import CollectionStore
 
 
 @dataclass(eq=False)
@@ -34,8 +34,8 @@ class Parts:
     metrics, batcher : of the running server
     """
 
-    store: Store
-    encoder: Encoder
+    store: CollectionStore
+    encoder: RequestEncoder
     items: Items | None
     images: Images | None
     vectors: np.ndarray | None
@@ -63,8 +63,8 @@ class Parts:
 
 
 def assemble(
-    store: Store,
-    encoder: Encoder,
+    store: CollectionStore,
+    encoder: RequestEncoder,
     items: Items | None,
     images: str | os.PathLike[str] | None,
     vectors: Any,
@@ -96,7 +96,7 @@ def assemble(
     )
 
 
-def _require_model(store: Store, encoder: Encoder) -> None:
+def _require_model(store: CollectionStore, encoder: RequestEncoder) -> None:
     if encoder.hasher is None:
         return
     if encoder.hasher.n_bits_ != store.n_bits:
@@ -108,7 +108,7 @@ def _require_model(store: Store, encoder: Encoder) -> None:
     require_same_model(encoder.fingerprint, of_collection, "queries of the model", "the collection")
 
 
-def _opened(vectors: Any, encoder: Encoder) -> np.ndarray | None:
+def _opened(vectors: Any, encoder: RequestEncoder) -> np.ndarray | None:
     """The vectors of items, mapped."""
     if vectors is None:
         return None

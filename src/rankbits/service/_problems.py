@@ -30,7 +30,7 @@ KINDS: dict[str, tuple[int, str]] = {  # status and title by the last word of th
 }
 
 
-class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
+class RequestProblem(Exception):  # noqa: N818 - a problem, as RFC 9457 calls it
     """An error that becomes a response."""
 
     def __init__(
@@ -65,11 +65,11 @@ class Problem(Exception):  # noqa: N818 - the name that RFC 9457 gives it
         )
 
 
-def problem_of(error: RankbitsError) -> Problem:
+def problem_of(error: RankbitsError) -> RequestProblem:
     """What a caller is told about an error of the library."""
     detail = " ".join(str(error).split())
     if isinstance(error, UnknownOutcomeError):
-        return Problem("storage", f"{detail}; look whether the change is there")
+        return RequestProblem("storage", f"{detail}; look whether the change is there")
     if isinstance(error, InputError) and not isinstance(error, FileFormatError):
-        return Problem("invalid", detail)
-    return Problem("storage", detail)
+        return RequestProblem("invalid", detail)
+    return RequestProblem("storage", detail)

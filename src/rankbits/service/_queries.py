@@ -10,7 +10,7 @@ from rankbits._mapped import MappedFile
 from rankbits.codes import BinaryCodes
 from rankbits.codes.sides import ITEMS
 from rankbits.service._parts import Parts
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 _WAYS = ("vectors", "texts", "pictures", "codes", "ids")
 
@@ -40,7 +40,7 @@ def chosen_way(given: Mapping[str, Any], ways: tuple[str, ...] = _WAYS) -> str:
     """The one field that has the rows of a request."""
     there = [way for way in ways if way in given and given[way] is not None]
     if len(there) != 1:
-        raise Problem(
+        raise RequestProblem(
             "invalid", f"exactly one of {', '.join(ways)} must be given, got {len(there)}"
         )
     return there[0]
@@ -49,10 +49,10 @@ def chosen_way(given: Mapping[str, Any], ways: tuple[str, ...] = _WAYS) -> str:
 def require_batch(parts: Parts, rows: Any, name: str) -> None:
     """Refuse no rows at all, and more than the limit."""
     if len(rows) == 0:
-        raise Problem("invalid", f"{name} must not be empty")
+        raise RequestProblem("invalid", f"{name} must not be empty")
     if len(rows) > parts.limits.batch:
         detail = f"{name} must be at most {parts.limits.batch}, got {len(rows)}"
-        raise Problem("limit", f"{detail}; send them in several requests")
+        raise RequestProblem("limit", f"{detail}; send them in several requests")
 
 
 def rows_of(parts: Parts, way: str, values: Any) -> np.ndarray:
@@ -72,7 +72,7 @@ def codes_of(parts: Parts, values: Any, name: str = "codes") -> BinaryCodes:
     else:
         if any(len(text) != 2 * n_bytes for text in values):
             detail = f"{name} must have {2 * n_bytes} hexadecimal digits for {n_bits} bits"
-            raise Problem("invalid", detail)
+            raise RequestProblem("invalid", detail)
         packed = np.frombuffer(bytes.fromhex("".join(values)), np.uint8).reshape(-1, n_bytes)
     return BinaryCodes(np.ascontiguousarray(packed), n_bits)
 
@@ -84,10 +84,12 @@ def resolve(parts: Parts, given: Mapping[str, Any], needs_codes: bool) -> Querie
     needs_weights = given["query"] == "real" or given["rescore"] == "asymmetric"
     needs_rows = needs_weights or given["rescore"] == "vectors"
     if given["rescore"] == "vectors" and parts.vectors is None:
-        raise Problem("invalid", "rescore=vectors must go with --vectors, which was not given")
+        raise RequestProblem(
+            "invalid", "rescore=vectors must go with --vectors, which was not given"
+        )
     if way == "codes":
         if needs_rows:
-            raise Problem(
+            raise RequestProblem(
                 "invalid", "codes have no numbers; give vectors for query=real or rescore"
             )
         return Queries(len(given["codes"]), codes_of(parts, given["codes"]), None, None)
@@ -107,13 +109,13 @@ def _of_items(
     if not needs_rows and codes.side != ITEMS:
         return Queries(len(ids), codes, None, None)
     if parts.vectors is None:
-        raise Problem(
+        raise RequestProblem(
             "invalid",
             "ids must come without query=real and rescore, and with a model that encodes queries "
             "as items, unless the server was started with --vectors",
         )
     if ids.max(initial=-1) >= len(parts.vectors):
-        raise Problem("not-found", f"item {ids.max()} has no row in --vectors")
+        raise RequestProblem("not-found", f"item {ids.max()} has no row in --vectors")
     file = MappedFile.behind(parts.vectors)
     if file is not None:
         file.require_whole()

@@ -14,7 +14,7 @@ from rankbits.service._answers import as_arrays, as_lists, hex_of
 from rankbits.service._forms import EncodeAnswer, EncodeRequest, SearchAnswer, SearchRequest
 from rankbits.service._openapi import body, statuses
 from rankbits.service._parts import Parts
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 from rankbits.service._queries import chosen_way, require_batch, rows_of
 from rankbits.service._searching import find
 
@@ -39,15 +39,15 @@ def search_routes(parts: Parts) -> APIRouter:
         started = time.perf_counter()
         is_binary = _bodies.wants_arrays(request)
         given = await _bodies.read(request, SearchRequest)
-        found = await find(parts, given)
+        result = await find(parts, given)
         include = given["include"]
         if is_binary:
             facts = {"milliseconds": _milliseconds(started)}
-            return _bodies.array_response(as_arrays(found), facts)
+            return _bodies.array_response(as_arrays(result), facts)
         if "fields" in include:
-            content = await parts.batcher.run(as_lists, parts, found, include)
+            content = await parts.batcher.run(as_lists, parts, result, include)
         else:
-            content = as_lists(parts, found, include)
+            content = as_lists(parts, result, include)
         return _bodies.json_response({**content, "milliseconds": _milliseconds(started)})
 
     @router.post(
@@ -121,7 +121,7 @@ def status_routes(parts: Parts) -> APIRouter:
         try:
             await parts.batcher.run(parts.store.reader.refresh)
         except (RankbitsError, OSError) as error:
-            raise Problem("unavailable", f"the collection cannot be read: {error}") from None
+            raise RequestProblem("unavailable", f"the collection cannot be read: {error}") from None
         return {"status": "ready"}
 
     return router

@@ -16,16 +16,16 @@ from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import HammingIndex, Ragged
 from rankbits.index.results import of_table
-from rankbits.service._batching import Scan
+from rankbits.service._batching import ScanRequest
 from rankbits.service._parts import Parts
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 from rankbits.service._queries import Queries, resolve
 
 _DEFAULT_K = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """Items of all queries.
 
     Attributes
@@ -53,7 +53,7 @@ class Found:
         return of_table(self.values, self.ids)
 
 
-async def find(parts: Parts, given: Mapping[str, Any]) -> Found:
+async def find(parts: Parts, given: Mapping[str, Any]) -> SearchResult:
     """The answer to a request."""
     _require_consistent(given)
     _require_limits(parts, given)
@@ -70,35 +70,39 @@ async def find(parts: Parts, given: Mapping[str, Any]) -> Found:
     if _can_be_joined(parts, given):
         _require_few_results(parts, given, len(queries), k, None)
         rows = _require_codes(queries).packed if kind == "bits" else np.asarray(queries.weights)
-        values, ids = await parts.batcher.scan(Scan(kind, rows, k))
-        return Found("distances" if kind == "bits" else "scores", values, ids, None, queries.codes)
-    found: Found = await parts.batcher.run(_find_alone, parts, given, queries, k)
-    return found
+        values, ids = await parts.batcher.scan(ScanRequest(kind, rows, k))
+        return SearchResult(
+            "distances" if kind == "bits" else "scores", values, ids, None, queries.codes
+        )
+    result: SearchResult = await parts.batcher.run(_find_alone, parts, given, queries, k)
+    return result
 
 
 def _require_consistent(given: Mapping[str, Any]) -> None:
     """Refuse fields that contradict each other."""
     is_scored = given["query"] == "real" or given["rescore"] is not None
     if is_scored and given["radius"] is not None:
-        raise Problem(
+        raise RequestProblem(
             "invalid", "radius must come without query=real and rescore: scores have none"
         )
     if given["query"] == "real" and (given["ties"] == "complete" or given["rescore"] is not None):
-        raise Problem("invalid", "query=real must come without ties=complete and rescore")
+        raise RequestProblem("invalid", "query=real must come without ties=complete and rescore")
     if (given["rescore"] == "weighted_bits") != (given["weights"] is not None):
-        raise Problem("invalid", "weights and rescore=weighted_bits must come together")
+        raise RequestProblem("invalid", "weights and rescore=weighted_bits must come together")
     if given["pool"] is not None and given["rescore"] is None:
-        raise Problem("invalid", "pool must come with rescore")
+        raise RequestProblem("invalid", "pool must come with rescore")
     if given["ties"] == "complete" and given["k"] is None and given["radius"] is not None:
-        raise Problem("invalid", "ties=complete must come with k: a radius alone has all ties")
+        raise RequestProblem(
+            "invalid", "ties=complete must come with k: a radius alone has all ties"
+        )
 
 
 def _require_limits(parts: Parts, given: Mapping[str, Any]) -> None:
     limits = parts.limits
     if given["k"] is not None and given["k"] > limits.k:
-        raise Problem("limit", f"k must be at most {limits.k}, got {given['k']}")
+        raise RequestProblem("limit", f"k must be at most {limits.k}, got {given['k']}")
     if given["pool"] is not None and given["pool"] > 100 * limits.k:
-        raise Problem("limit", f"pool must be at most {100 * limits.k}, got {given['pool']}")
+        raise RequestProblem("limit", f"pool must be at most {100 * limits.k}, got {given['pool']}")
 
 
 def _can_be_joined(parts: Parts, given: Mapping[str, Any]) -> bool:
@@ -110,7 +114,9 @@ def _can_be_joined(parts: Parts, given: Mapping[str, Any]) -> bool:
     return is_plain and not is_filtered and not {"codes", "histogram"} & {*given["include"]}
 
 
-def _find_alone(parts: Parts, given: Mapping[str, Any], queries: Queries, k: int | None) -> Found:
+def _find_alone(
+    parts: Parts, given: Mapping[str, Any], queries: Queries, k: int | None
+) -> SearchResult:
     """The answer at one moment, by itself."""
     started = time.perf_counter()
     moment = parts.store.moment()
@@ -122,12 +128,12 @@ def _find_alone(parts: Parts, given: Mapping[str, Any], queries: Queries, k: int
     _require_few_results(parts, given, len(queries), k, counts if is_ragged else None)
     column, offsets, values, ids = _search(parts, moment, given, queries, k, allowed)
     parts.metrics.observe("rankbits_scan_seconds", time.perf_counter() - started)
-    found = Found(column, values, ids, offsets, queries.codes)
+    result = SearchResult(column, values, ids, offsets, queries.codes)
     if "histogram" in given["include"]:
-        found = replace(found, histogram=counts)
+        result = replace(result, histogram=counts)
     if "codes" in given["include"]:
-        found = replace(found, item_codes=moment.codes(found.ragged().ids))
-    return found
+        result = replace(result, item_codes=moment.codes(result.ragged().ids))
+    return result
 
 
 def _search(
@@ -210,7 +216,7 @@ def _require_few_results(
             n_of_query = np.minimum(n_of_query, n_near[:, reach])
         n_results = int(n_of_query.sum())
     if n_results > parts.limits.results:
-        raise Problem(
+        raise RequestProblem(
             "limit",
             f"an answer may have {parts.limits.results} items, this one would have {n_results}; "
             "lower k or radius, or send fewer queries",

@@ -14,7 +14,7 @@ import numpy as np
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import Collection, HammingIndex
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 
 class Change(NamedTuple):
@@ -24,7 +24,7 @@ class Change(NamedTuple):
     n_replaced: int
 
 
-class Store:
+class CollectionStore:
     """A collection, open to search and, if it is writable, to change.
 
     Parameters
@@ -86,7 +86,7 @@ class Store:
         except InputError as error:
             if "that exist" not in str(error):
                 raise
-            raise Problem("not-found", str(error)) from None
+            raise RequestProblem("not-found", str(error)) from None
 
     def ids(self) -> np.ndarray:
         """Ids of all items, ascending; sorted once for each change."""
@@ -116,12 +116,12 @@ class Store:
         with self._write_lock:
             writer = self._require_writer()
             if item not in writer:
-                raise Problem("not-found", f"there is no item {item}")
+                raise RequestProblem("not-found", f"there is no item {item}")
             writer.remove([item])
 
     def _require_writer(self) -> Collection:
         if self.writer is None:
-            raise Problem("writes-off", "start the server with --writable to change items")
+            raise RequestProblem("writes-off", "start the server with --writable to change items")
         return self.writer
 
     def info(self) -> dict[str, Any]:

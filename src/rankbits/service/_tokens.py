@@ -7,7 +7,7 @@ import os
 from fastapi import Request
 
 from rankbits.errors import InputError
-from rankbits.service._problems import Problem
+from rankbits.service._problems import RequestProblem
 
 VARIABLE = "RANKBITS_TOKEN"
 _LEAST = 16  # characters
@@ -39,12 +39,12 @@ def load_token(file: str | os.PathLike[str] | None) -> str:
 def require_token(request: Request, token: str | None) -> None:
     """Refuse a change without the token, in a time that does not depend on the one that came."""
     if token is None:
-        raise Problem("writes-off", "start the server with --writable to change items")
+        raise RequestProblem("writes-off", "start the server with --writable to change items")
     values = request.headers.getlist("authorization")
     scheme, _, given = values[0].partition(" ") if len(values) == 1 else ("", "", "")
     digests = (hashlib.sha256(text.strip().encode()).digest() for text in (given, token))
     if not hmac.compare_digest(*digests) or scheme.lower() != "bearer":
-        raise Problem(
+        raise RequestProblem(
             "unauthorized",
             "changes need the header Authorization: Bearer TOKEN",
             headers={"WWW-Authenticate": 'Bearer realm="rankbits"'},
