@@ -52,10 +52,18 @@ def map_codes(path: str) -> tuple[np.ndarray, Note]:
     return array, note or Note()
 
 
+def map_marked_codes(path: str) -> tuple[np.ndarray, Note] | None:
+    """The packed codes of a file that says so, mapped into memory; None for any other .npy."""
+    array, note = _map(path)
+    if note is None or array.dtype != np.uint8 or array.ndim != 2:
+        return None
+    return array, note
+
+
 def read_note(path: str) -> Note | None:
     """What a file says about its codes; None if it is a .npy of something else."""
-    array, note = _map(path)
-    return note if array.dtype == np.uint8 and array.ndim == 2 else None
+    marked = map_marked_codes(path)
+    return None if marked is None else marked[1]
 
 
 def _map(path: str) -> tuple[np.ndarray, Note | None]:

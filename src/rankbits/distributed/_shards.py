@@ -11,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from rankbits import _check
 from rankbits._files import require_file
-from rankbits.codes import BinaryCodes, files
+from rankbits.codes import BinaryCodes, npy
 from rankbits.datasets import load_codes, load_labels
 from rankbits.errors import InputError
 
@@ -124,9 +125,10 @@ class FileShard:
         """The codes of a .npy that says of itself that they are packed; None for other files."""
         if not self.path.endswith(".npy") or self.form not in ("auto", "packed"):
             return None
-        if files.read_note(require_file(self.path, "a file of codes")) is None:
+        marked = npy.map_marked_codes(require_file(self.path, "a file of codes"))
+        if marked is None:
             return None
-        packed, note = files.read_codes(self.path)
+        packed, note = marked
         n_bits = note.resolve_bits(self.n_bits, packed.shape[1], self.path)
         return _MappedCodes(packed, n_bits, note.model, note.side)
 
@@ -171,13 +173,16 @@ def as_shards(database: Any, labels: Any, n_bits: int | None, form: str) -> list
     listed = _listed(database)
     if not listed:
         raise InputError("database must name at least one shard, got none")
-    are_shards = [isinstance(item, Shard) for item in listed]
-    if all(are_shards):
-        if labels is not None:
-            raise InputError("database_labels must not be given for shards that read their own")
-        return listed
-    if any(are_shards):
+    shards = [item for item in listed if not isinstance(item, str | os.PathLike)]
+    strangers = [item for item in shards if not isinstance(item, Shard)]
+    if strangers:
+        raise InputError(f"database must be paths or shards, got {_check.describe(strangers[0])}")
+    if shards and len(shards) < len(listed):
         raise InputError("database must be files or shards, got both")
+    if shards and labels is not None:
+        raise InputError("database_labels must not be given for shards that read their own")
+    if shards:
+        return shards
     paths = [os.path.abspath(path) for path in listed]  # workers have folders of their own
     if labels is None:
         return [FileShard(path, None, n_bits, form) for path in paths]
