@@ -8,6 +8,7 @@ process and of all that Ray has started for it, do not.
     python benchmarks/scale.py overhead    # counting, one worker and two against serial
     python benchmarks/scale.py billion     # 10^9 items x 64 bits x 100 queries
     python benchmarks/scale.py encode      # 10^7 rows of 16 features into 64 bits
+    python benchmarks/scale.py encode_wide # 2 * 10^6 rows of 384 features, by ITQ
     python benchmarks/scale.py search      # 10^8 codes in 2 shards against one index
     python benchmarks/scale.py messages    # what a task and a call cost, for the cost model
 """
@@ -116,21 +117,21 @@ def idle_rate() -> float:
 
 
 def best_of(repeats: int, runs: dict[str, Callable[[], Any]], truth: np.ndarray) -> dict[str, Any]:
-    """The best wall seconds and the mean processor seconds of each run, in two turns."""
+    """The best wall seconds and the mean processor seconds of each run, one after the other."""
     walls: dict[str, list[float]] = {name: [] for name in runs}
     cpus: dict[str, list[float]] = {name: [] for name in runs}
     idle = idle_rate()
-    for _ in range(2):
+    for _ in range(2 * repeats):
         for name, run in runs.items():
-            cpu, before = family_cpu(), len(walls[name])
-            for _ in range(repeats):
-                took, value = seconds(run)
-                walls[name].append(took)
-                assert np.array_equal(value.counts, truth)
-            spent = family_cpu() - cpu - idle * sum(walls[name][before:])
-            cpus[name].append(spent / repeats)
+            cpu = family_cpu()
+            took, value = seconds(run)
+            walls[name].append(took)
+            cpus[name].append(family_cpu() - cpu - idle * took)
+            assert np.array_equal(value.counts, truth)
     figures = {f"{name}_s": min(walls[name]) for name in runs}
-    return {**figures, **{f"{name}_cpu_s": min(cpus[name]) for name in runs}, "idle": idle}
+    middle = {f"{name}_median_s": float(np.median(walls[name])) for name in runs}
+    processors = {f"{name}_cpu_s": float(np.mean(cpus[name])) for name in runs}
+    return {**figures, **middle, **processors, "idle": idle}
 
 
 def report(**figures: Any) -> None:
@@ -213,33 +214,57 @@ def billion(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
 
 def encode(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Ten million rows in eight files, by one worker and by two."""
+    encode_rows(folder, repeats, n_items or 10**7, 16, "lsh")
+
+
+def encode_wide(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
+    """Rows as wide as embeddings of texts, encoded by ITQ."""
+    encode_rows(folder, repeats, n_items or 2 * 10**6, 384, "itq")
+
+
+def encode_rows(folder: str, repeats: int, n_items: int, n_features: int, method: str) -> None:
+    """Rows in eight files, by one worker and by two in turns; the best of several runs each."""
     rng, n_files = np.random.default_rng(2), 8
-    n_rows = (n_items or 10**7) // n_files
-    block = rng.standard_normal((n_rows, 16), np.float32)
-    model = rankbits.methods.get("lsh", n_bits=N_BITS, random_state=0).fit(block[:20_000])
+    n_rows = n_items // n_files
+    block = rng.standard_normal((n_rows, n_features), np.float32)
+    model = rankbits.methods.get(method, n_bits=N_BITS, random_state=0).fit(block[:20_000])
     model.save(f"{folder}/model")
     paths = [f"{folder}/rows{i}.npy" for i in range(n_files)]
     for path in paths:
         np.save(path, block)
     expected = model.encode(block)
-    cpu = family_cpu()
-    figures: dict[str, float] = {"serial_s": n_files * seconds(lambda: model.encode(block))[0]}
-    figures["serial_cpu_s"] = n_files * (family_cpu() - cpu)
-    for n_workers in (1, 2):
+    del block
+    times: dict[int, list[float]] = {1: [], 2: []}
+    cpus: dict[int, list[float]] = {1: [], 2: []}
+    for n_workers in (1, 2, 1, 2):
         with distributed.connect(n_workers=n_workers):
-            distributed.encode(f"{folder}/model", paths[:1], f"{folder}/warm")
-            idle, cpu = idle_rate(), family_cpu()
-            took, done = seconds(
-                lambda: distributed.encode(f"{folder}/model", paths, f"{folder}/codes")
-            )
-            figures[f"workers_{n_workers}_cpu_s"] = family_cpu() - cpu - idle * took
-            assert all(BinaryCodes.load(path) == expected for path in done.files)
-            figures[f"workers_{n_workers}_s"] = took
-            shutil.rmtree(f"{folder}/codes")
+            distributed.encode(f"{folder}/model", paths[:n_workers], f"{folder}/warm")
             shutil.rmtree(f"{folder}/warm")
-    ratio = figures["workers_1_s"] / figures["workers_2_s"]
-    rate = n_files * n_rows / figures["workers_2_s"]
-    report(job="encode", rows=n_files * n_rows, **figures, two_against_one=ratio, rows_per_s=rate)
+            for _ in range(repeats):
+                cpu = family_cpu()
+                took, done = seconds(
+                    lambda: distributed.encode(f"{folder}/model", paths, f"{folder}/codes")
+                )
+                times[n_workers].append(took)
+                cpus[n_workers].append(family_cpu() - cpu)
+                assert all(BinaryCodes.load(path) == expected for path in done.files)
+                shutil.rmtree(f"{folder}/codes")
+    best = {n_workers: min(walls) for n_workers, walls in times.items()}
+    report(
+        job="encode",
+        rows=n_files * n_rows,
+        features=n_features,
+        method=method,
+        workers_1_s=best[1],
+        workers_2_s=best[2],
+        workers_1_median_s=float(np.median(times[1])),
+        workers_2_median_s=float(np.median(times[2])),
+        workers_1_cpu_s=min(cpus[1]),
+        workers_2_cpu_s=min(cpus[2]),
+        two_against_one=best[1] / best[2],
+        rows_per_s=n_files * n_rows / best[2],
+        load=os.getloadavg()[0],
+    )
 
 
 def search(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
@@ -295,10 +320,17 @@ def search(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
         report(job="search", queries=1, two_shards_ms=1e3 * lone / 5)
 
 
+def no_work() -> None:
+    """What Ray itself costs: a task without arguments, work or result."""
+
+
 def messages(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
     """Seconds of an empty task, of adding tables, and of a call of a holder."""
     queries, classes = query_side()
     with distributed.connect(n_workers=2) as ray:
+        nothing = ray.remote(no_work)
+        bare = [seconds(lambda: ray.get(nothing.remote()))[0] for _ in range(200)]
+        report(job="messages", seconds_of_an_empty_task_of_ray=float(np.median(bare)))
         one = [SyntheticShard(0, 16)]
         for _ in range(20):
             distributed.count_ties(queries, one, query_labels=classes)
@@ -329,7 +361,7 @@ def messages(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
         report(job="messages", shards=2, seconds_per_search=took / 200)
 
 
-JOBS = {f.__name__: f for f in (overhead, billion, encode, search, messages)}
+JOBS = {f.__name__: f for f in (overhead, billion, encode, encode_wide, search, messages)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
