@@ -21,7 +21,7 @@ from rankbits import methods
 from rankbits.methods.training.posterior_cache import PosteriorCache
 
 METHODS = ("talr-ap", "hashnet", "orthohash", "csq", "itq")
-KINDS = ("own", "same")  # of maps
+KINDS = ("own", "same", "real")  # values of `queries`
 ONE_MAP = {"itq"}
 N_LABELLED, N_QUERIES, TEST = 10_000, 1_000, 2
 
