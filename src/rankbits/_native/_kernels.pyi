@@ -176,6 +176,14 @@ def best_scores(
     n_threads: int = 1,
 ) -> bool: ...
 
+def multiply_rows(
+    rows: np.ndarray,
+    queries: np.ndarray,
+    products: np.ndarray,
+    squares: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+
 class RankedTies:
     def __init__(self, marks: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> None: ...
     def add_block(
