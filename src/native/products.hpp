@@ -20,7 +20,7 @@ struct ProductQueries {
     size_t n, stride;
 };
 
-// The queries of rows [first, last): products[q * n_rows + row] and squares[row], the product of a row with itself.
+// For the rows from first to last: products[q * n_rows + row] and squares[row], the product of a row with itself.
 struct ProductKernels {
     void (*multiply_single)(const ProductRows<float>&, const ProductQueries&, size_t first, size_t last, double* products, double* squares);
     void (*multiply_double)(const ProductRows<double>&, const ProductQueries&, size_t first, size_t last, double* products, double* squares);

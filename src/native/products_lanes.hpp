@@ -105,7 +105,8 @@ inline Doubles squares_of(const T* const (&rows)[LANES], size_t d) {
 
 template <class T>
 void multiply(const ProductRows<T>& rows, const ProductQueries& queries, size_t first, size_t last, double* products, double* squares) {
-    const size_t n_groups = (queries.n + QUERIES - 1) / QUERIES, bytes_ahead = (LANES * rows.d * sizeof(T) / n_groups / LINE + 1) * LINE;
+    // Each group of queries asks for its share of the next rows; more at a time would wait for the memory.
+    const size_t n_groups = queries.n / QUERIES + 1, bytes_ahead = (LANES * rows.d * sizeof(T) / n_groups / LINE + 1) * LINE;
     for (size_t row = first; row < last; row += LANES) {
         const size_t n_here = last - row < LANES ? last - row : LANES, bytes = n_here * sizeof(double);
         const T* own[LANES];  // the last row stands in for those behind it

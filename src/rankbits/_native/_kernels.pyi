@@ -175,7 +175,6 @@ def best_scores(
     best_ids: np.ndarray,
     n_threads: int = 1,
 ) -> bool: ...
-
 def multiply_rows(
     rows: np.ndarray,
     queries: np.ndarray,

@@ -55,11 +55,12 @@ def evaluate_by_distance(
 def _first_ties(hist: TieHistogram, k: int | None) -> TieHistogram:
     """The ties that a cut at rank k leaves apart, and all others as one behind them.
 
-    A metric that reads the first k ranks needs no more, and a ranking may have 10^5 ties.
+    A metric that reads the first k ranks needs no more, and a ranking may have 10^5 ties. Empty
+    ties stand at the end of a ranking only, so the first k + 1 hold its first k ranks.
     """
-    n_first = 0 if k is None else k + 1  # a tie that is not empty has a rank at least
-    if k is None or hist.n_bits <= n_first or not (hist.counts[:, :n_first].sum(axis=2) > 0).all():
+    if k is None or hist.n_bits <= k + 1:
         return hist
+    n_first = k + 1
     rest = hist.counts[:, n_first:].sum(axis=1, keepdims=True)
     return TieHistogram(np.concatenate([hist.counts[:, :n_first], rest], axis=1), hist.levels)
 

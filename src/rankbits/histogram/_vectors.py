@@ -159,27 +159,25 @@ class _VectorBlock:
 
     def _products(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Inner products (queries, items) and squares of the items."""
-        n_items = len(self._rows)
-        products, squares = np.empty((len(queries), n_items)), np.empty(n_items)
-        if _native.dispatch() == "portable":  # whose loops are far slower than NumPy's product
-            self._multiply_with_numpy(queries, products, squares)
-            return products, squares
-        rows = self._rows
-        if rows.dtype not in (np.float32, np.float64):  # float16 and bytes: float32 holds them
-            rows = rows.astype(np.float32)
-        _native.multiply_rows(rows, queries, products, squares, self._n_threads)
-        return products, squares
-
-    def _multiply_with_numpy(
-        self, queries: np.ndarray, products: np.ndarray, squares: np.ndarray
-    ) -> None:
+        if self._rows.dtype in (np.float32, np.float64) and _native.dispatch() != "portable":
+            return self._multiply(queries, self._rows)
         n_items, width = self._rows.shape
+        products, squares = np.empty((len(queries), n_items)), np.empty(n_items)
         step = max(1, _WIDE_CELLS // width)
         for start in range(0, n_items, step):
             part = slice(start, start + step)
-            wide = self._rows[part].astype(np.float64, copy=False)
-            products[:, part] = queries @ wide.T
-            np.einsum("ij,ij->i", wide, wide, out=squares[part])
+            products[:, part], squares[part] = self._multiply(queries, self._rows[part])
+        return products, squares
+
+    def _multiply(self, queries: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if _native.dispatch() == "portable":  # whose loops are far slower than NumPy's product
+            wide = rows.astype(np.float64, copy=False)
+            return queries @ wide.T, np.einsum("ij,ij->i", wide, wide)
+        if rows.dtype not in (np.float32, np.float64):  # float16 and bytes: float32 holds them
+            rows = rows.astype(np.float32)
+        products, squares = np.empty((len(queries), len(rows))), np.empty(len(rows))
+        _native.multiply_rows(rows, queries, products, squares, self._n_threads)
+        return products, squares
 
 
 def _has_wide_products() -> bool:
