@@ -2,18 +2,31 @@
 
 #include <atomic>
 
+#include "products.hpp"
+
 namespace rankbits {
 namespace {
 
 std::vector<const Kernels*> available() {
-    std::vector<const Kernels*> found{&portable_kernels()};
-    if (const Kernels* avx2 = avx2_kernels()) found.push_back(avx2);
-    return found;
+    std::vector<const Kernels*> levels{&portable_kernels()};
+    if (const Kernels* avx2 = avx2_kernels()) levels.push_back(avx2);
+    if (const Kernels* avx512 = avx512_kernels()) levels.push_back(avx512);
+    return levels;
 }
 
 std::atomic<const Kernels*> current{nullptr};
 
 }  // namespace
+
+const Kernels* avx512_kernels() {
+    if (!avx2_kernels() || !avx512_product_kernels()) return nullptr;
+    static const Kernels renamed = [] {
+        Kernels own = *avx2_kernels();
+        own.name = "avx512";
+        return own;
+    }();
+    return &renamed;
+}
 
 std::vector<std::string> dispatch_levels() {
     std::vector<std::string> names;

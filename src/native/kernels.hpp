@@ -61,6 +61,7 @@ struct Kernels {
 };
 
 const Kernels& portable_kernels();
-const Kernels* avx2_kernels();  // null where the compiler or the CPU has no AVX2
+const Kernels* avx2_kernels();    // null where the compiler or the CPU has no AVX2
+const Kernels* avx512_kernels();  // the same loops under another name, for a CPU on which products are wider (products.hpp); else null
 
 }  // namespace rankbits

@@ -1,6 +1,7 @@
 // Bindings of ties among real-valued distances.
 #include "checks.hpp"
 #include "module.hpp"
+#include "products.hpp"
 #include "ranked_ties.hpp"
 
 namespace {
@@ -33,9 +34,29 @@ size_t add_block(RankedTies& self, In<Number, nb::ndim<2>> distances, Numbers sl
     return n_open;
 }
 
+template <class T>
+void multiply(In<T, nb::ndim<2>> rows, In<double, nb::ndim<2>> queries, Out<double, nb::ndim<2>> products, Out<double, nb::ndim<1>> squares,
+              size_t n_threads) {
+    require(queries.shape(1) == rows.shape(1), "queries must have as many numbers as rows");
+    require_shape("products", products, {queries.shape(0), rows.shape(0)});
+    require_shape("squares", squares, {rows.shape(0)});
+    const ProductRows<T> own{rows.data(), rows.shape(0), rows.shape(1)};
+    run(n_threads, [&](Workers& workers) {
+        return multiply_rows(own, queries.data(), queries.shape(0), products.data(), squares.data(), workers);
+    });
+}
+
+template <class T>
+void define_products(nb::module_& m) {
+    m.def("multiply_rows", &multiply<T>, nb::arg("rows").noconvert(), nb::arg("queries"), nb::arg("products").noconvert(),
+          nb::arg("squares").noconvert(), nb::arg("n_threads") = 1);
+}
+
 }  // namespace
 
 void define_ranked(nb::module_& m) {
+    define_products<float>(m);
+    define_products<double>(m);
     nb::class_<RankedTies>(m, "RankedTies")
         .def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert(), nb::keep_alive<1, 2>(),
              nb::keep_alive<1, 4>())

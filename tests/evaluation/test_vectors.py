@@ -169,6 +169,37 @@ def test_single_precision_with_few_relevant_items_changes_nothing(metric, dtype,
         np.testing.assert_array_equal(quick.per_query[name], values)
 
 
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_few_large_classes_with_equal_vectors_score_as_scikit_learn_averages_ties(
+    dispatch, metric, dtype, n_threads
+):
+    rng = np.random.default_rng(5)
+    different = rng.integers(-100, 100, (150, 13)).astype(dtype)
+    database, labels = different[rng.integers(0, 150, 700)], rng.integers(0, 2, 700)
+    queries = rng.integers(-100, 100, (4, 13)).astype(dtype)
+    classes = affinity.classes([0, 1, 0, 1], labels)
+    names = ["nDCG(linear)", "nDCG(linear)@10"]
+    result = evaluate_vectors(queries, database, classes, names, metric, n_threads=n_threads)
+    scores = scores_of(queries, database, metric)
+    for name, k in zip(names, (None, 10), strict=True):
+        expected = [
+            ndcg_score((labels == q % 2)[None].astype(int), scores[q : q + 1], k=k)
+            for q in range(4)
+        ]
+        np.testing.assert_allclose(result.per_query[name], expected, rtol=0, atol=1e-9)
+
+
+def test_a_metric_of_the_first_ranks_is_the_same_beside_one_of_the_whole_ranking(run):
+    queries, database, levels = run
+    cut = ["nDCG@3", "AP@5", "AP(total)@2", "P@1", "R@7", "RR@4", "nDCG(linear)@20"]
+    arguments = queries, database, affinity.levels(levels)
+    alone, beside = (evaluate_vectors(*arguments, names) for names in (cut, [*cut, "AP"]))
+    for name in alone.per_query:
+        np.testing.assert_allclose(beside.per_query[name], alone.per_query[name], rtol=1e-12)
+
+
 def test_zero_tiny_and_huge_vectors_have_a_cosine():
     directions = np.array([[1.0, 0.0], [1.0, 1.0], [-1.0, 0.2], [0.0, 0.0]])
     scales = np.array([1e-160, 1.0, 1e90, 1.0])

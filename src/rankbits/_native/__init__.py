@@ -1,10 +1,10 @@
 """The native kernels, and which instruction set of theirs runs.
 
-`RANKBITS_DISPATCH=portable` (or `avx2`) chooses a set for the whole process; without it the best
-that the CPU has is used. Every set counts the same; sums of real numbers may differ in the last
-digits. `RANKBITS_NUM_THREADS` bounds the threads
-of a call that does not say how many it wants. Both are read at the first call, not at import, so
-that a wrong value is an error like any other.
+`RANKBITS_DISPATCH=portable` (or `avx2`, or `avx512`) chooses a set for the whole process; without
+it the best that the CPU has is used. Every set counts the same; sums of real numbers may differ in
+the last digits. `RANKBITS_NUM_THREADS` bounds the threads of a call that does not say how many it
+wants. Both are read at the first call, not at import, so that a wrong value is an error like any
+other.
 
 Called from `codes`, `histogram`, `objectives` and `index` only.
 """
@@ -32,6 +32,7 @@ from rankbits._native._kernels import (
     from_planes,
     largest_counts,
     level_range,
+    multiply_rows,
     polygammas,
     scan,
     scan_real,
@@ -62,6 +63,7 @@ __all__ = [
     "from_planes",
     "largest_counts",
     "level_range",
+    "multiply_rows",
     "polygammas",
     "scan",
     "scan_real",

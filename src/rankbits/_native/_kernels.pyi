@@ -175,6 +175,13 @@ def best_scores(
     best_ids: np.ndarray,
     n_threads: int = 1,
 ) -> bool: ...
+def multiply_rows(
+    rows: np.ndarray,
+    queries: np.ndarray,
+    products: np.ndarray,
+    squares: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
 
 class RankedTies:
     def __init__(self, marks: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> None: ...

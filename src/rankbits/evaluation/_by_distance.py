@@ -8,7 +8,7 @@ from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 from rankbits.evaluation._result import Evaluation, apply_policy
 from rankbits.evaluation._shards import Progress
-from rankbits.histogram import DistanceSource, count_ranked
+from rankbits.histogram import DistanceSource, TieHistogram, count_ranked
 from rankbits.metrics import NamedMetric
 
 
@@ -38,7 +38,7 @@ def evaluate_by_distance(
     )
     for queries, hist in ranked:
         for request in requests:
-            values[request.name][queries] = request.values(hist)
+            values[request.name][queries] = request.values(_first_ties(hist, request.k))
         n_items[queries] = hist.counts.sum(axis=(1, 2))
         n_relevant[queries] = n_items[queries] - hist.counts[:, :, 0].sum(axis=1)
     return Evaluation(
@@ -50,6 +50,19 @@ def evaluate_by_distance(
         n_bits,
         tuple(requests),
     )
+
+
+def _first_ties(hist: TieHistogram, k: int | None) -> TieHistogram:
+    """The ties that a cut at rank k leaves apart, and all others as one behind them.
+
+    A metric that reads the first k ranks needs no more, and a ranking may have 10^5 ties. Empty
+    ties stand at the end of a ranking only, so the first k + 1 hold its first k ranks.
+    """
+    if k is None or hist.n_bits <= k + 1:
+        return hist
+    n_first = k + 1
+    rest = hist.counts[:, n_first:].sum(axis=1, keepdims=True)
+    return TieHistogram(np.concatenate([hist.counts[:, :n_first], rest], axis=1), hist.levels)
 
 
 def refuse_radius(requests: Sequence[NamedMetric], ranked_by: str) -> None:
