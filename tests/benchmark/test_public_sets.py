@@ -31,11 +31,12 @@ def test_missing_data_is_an_error_with_its_layout_and_where_it_is_described(tmp_
     assert not has_data(name, tmp_path)
 
 
-def test_labelme_is_found_in_a_folder_of_the_data(tmp_path):
+@pytest.mark.parametrize("file", ["LabelMe_gist.mat", "LabelMe_GIST.mat"])
+def test_labelme_is_found_in_a_folder_of_the_data(tmp_path, file):
     (tmp_path / "labelme").mkdir()
     gist = RNG.standard_normal((60, 16))
     parts = {"ndxtrain": [np.arange(1, 51)], "ndxtest": [np.arange(51, 61)]}
-    savemat(tmp_path / "labelme" / "LabelMe_gist.mat", {"gist": gist, **parts})
+    savemat(tmp_path / "labelme" / file, {"gist": gist, **parts})
     assert has_data("labelme", tmp_path)
     small = replace(protocol("labelme-ndcg"), split=Sizes(10, 50, 30))
     result = run(small, tmp_path, ["lsh", "talr-ndcg"], 4, params={"talr-ndcg.epochs": 1})

@@ -94,7 +94,7 @@ LAYOUTS = {
         "LabelMe_gist.mat",
         "Torralba, Fergus and Weiss, Small codes and large image databases for recognition, "
         "CVPR 2008",
-        ("LabelMe_gist.mat",),
+        ("LabelMe_gist.mat", "LabelMe_GIST.mat"),
         read=load_labelme,
     ),
     "imagenet100": PublicLayout(
