@@ -9,7 +9,7 @@ from scipy.io import savemat
 from rankbits.benchmark import PerTag, Sizes, StandardQueries, has_data, protocol, run
 from rankbits.benchmark._sources import load_source
 from rankbits.datasets import Labelled
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 
 RNG = np.random.default_rng(8)
 
@@ -29,6 +29,15 @@ def test_missing_data_is_an_error_with_its_layout_and_where_it_is_described(tmp_
     with pytest.raises(InputError, match=words):
         load_source(name, tmp_path)
     assert not has_data(name, tmp_path)
+
+
+def test_a_file_of_features_that_is_cut_off_is_named_and_not_missing(tmp_path):
+    file = tmp_path / "corel5k_tiny.npz"
+    np.savez(file, features=np.zeros((9, 4)))
+    file.write_bytes(file.read_bytes()[:200])
+    for look in (has_data, load_source):
+        with pytest.raises(FileFormatError, match=r"corel5k_tiny.npz is not a readable .npz file"):
+            look("corel5k", tmp_path)
 
 
 @pytest.mark.parametrize("file", ["LabelMe_gist.mat", "LabelMe_GIST.mat"])
