@@ -9,7 +9,7 @@ from scipy.io import savemat
 from rankbits.benchmark import PerTag, Sizes, StandardQueries, has_data, protocol, run
 from rankbits.benchmark._sources import load_source
 from rankbits.datasets import Labelled
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 
 RNG = np.random.default_rng(8)
 
@@ -31,11 +31,21 @@ def test_missing_data_is_an_error_with_its_layout_and_where_it_is_described(tmp_
     assert not has_data(name, tmp_path)
 
 
-def test_labelme_is_found_in_a_folder_of_the_data(tmp_path):
+def test_a_file_of_features_that_is_cut_off_is_named_and_not_missing(tmp_path):
+    file = tmp_path / "corel5k_tiny.npz"
+    np.savez(file, features=np.zeros((9, 4)))
+    file.write_bytes(file.read_bytes()[:200])
+    for look in (has_data, load_source):
+        with pytest.raises(FileFormatError, match=r"corel5k_tiny.npz is not a readable .npz file"):
+            look("corel5k", tmp_path)
+
+
+@pytest.mark.parametrize("file", ["LabelMe_gist.mat", "LabelMe_GIST.mat"])
+def test_labelme_is_found_in_a_folder_of_the_data(tmp_path, file):
     (tmp_path / "labelme").mkdir()
     gist = RNG.standard_normal((60, 16))
     parts = {"ndxtrain": [np.arange(1, 51)], "ndxtest": [np.arange(51, 61)]}
-    savemat(tmp_path / "labelme" / "LabelMe_gist.mat", {"gist": gist, **parts})
+    savemat(tmp_path / "labelme" / file, {"gist": gist, **parts})
     assert has_data("labelme", tmp_path)
     small = replace(protocol("labelme-ndcg"), split=Sizes(10, 50, 30))
     result = run(small, tmp_path, ["lsh", "talr-ndcg"], 4, params={"talr-ndcg.epochs": 1})

@@ -156,6 +156,26 @@ def test_nuswide_features_stand_side_by_side_with_the_most_frequent_labels(tmp_p
     assert len(only_sea) == 5
 
 
+def test_features_of_nuswide_may_lie_in_a_folder_named_after_their_archive(tmp_path):
+    folder = write_nuswide(tmp_path)
+    (folder / "NUS_WID_Low_Level_Features").mkdir()
+    features = folder / "Low_Level_Features"
+    features.rename(folder / "NUS_WID_Low_Level_Features" / "Low_Level_Features")
+    assert load_nuswide_features(folder, n_concepts=2).x.shape == (5, 68)
+
+
+def test_the_one_misprint_of_the_public_label_lists_is_read_as_no_label(tmp_path):
+    folder = write_nuswide(tmp_path)
+    labels = folder / "Groundtruth" / "TrainTestLabels"
+    (labels / "Labels_lake_Train.txt").write_text("1\n-1130179\n0\n")
+    (labels / "Labels_lake_Test.txt").write_text("0\n1\n")
+    data = load_nuswide_features(folder, n_concepts=None)
+    assert data.y[:, data.names.index("lake")].tolist() == [1, 0, 0, 0, 1]
+    (labels / "Labels_cat_Train.txt").write_text("0\n-1130179\n0\n")
+    with pytest.raises(FileFormatError, match=r"Labels_cat_Train.txt, line 2 must be 0 or 1"):
+        load_nuswide_features(folder, n_concepts=None)
+
+
 def test_partial_and_damaged_files_of_nuswide_are_named(tmp_path):
     folder = write_nuswide(tmp_path)
     file = folder / "Low_Level_Features" / "Train_Normalized_WT.dat"

@@ -5,7 +5,15 @@ import matplotlib
 import pytest
 
 from rankbits.evaluation import TieSizes
-from rankbits.report import deviation_plot, distance_plot, range_plot, tie_plot, training_plot
+from rankbits.report import (
+    CurvePanel,
+    curves_plot,
+    deviation_plot,
+    distance_plot,
+    range_plot,
+    tie_plot,
+    training_plot,
+)
 from rankbits.report._svg import COLOURS, draw, plain
 from rankbits.report._words import LABELS
 
@@ -135,3 +143,15 @@ def test_a_long_name_is_cut_with_an_ellipsis(scored):
 def test_a_missing_glyph_is_no_warning():
     svg = draw("x", (1, 1), lambda figure: figure.text(0, 0, "\U0001fae8"), "an emoji")
     assert "\U0001fae8" in svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "numbers"),
+    [(16, 67, ["20", "50"]), (2.6, 20, ["5", "10", "20"]), (2, 20000, ["10", "100", "1000"])],
+)
+def test_a_logarithmic_axis_has_numbers_also_within_one_power_of_ten(low, high, numbers):
+    lines = {"a": [(0.25, low, 0.0), (0.75, high, 0.0)]}
+    panel = CurvePanel("panel", "x", "y", lines, is_log=True, ticks=(0.25, 0.75))
+    shown = texts(curves_plot([panel]))
+    assert [text for text in shown if text in numbers] == numbers
+    assert len(shown) <= 12

@@ -26,14 +26,14 @@ import numpy as np
 
 from rankbits import _check
 from rankbits._files import require_file, unreadable_files_refused, write_atomically
-from rankbits.benchmark._plan import Job
+from rankbits.benchmark._plan import PlannedRun
 from rankbits.benchmark._protocol import Protocol
 from rankbits.benchmark._protocols import protocol
 from rankbits.benchmark._run import Report, all_of, result_of, settings_of
 from rankbits.benchmark._scores import checked_metrics, describe_code_use, scores
 from rankbits.benchmark._sources import DataSource, load_source
 from rankbits.benchmark._splits import ProtocolSplit
-from rankbits.benchmark._store import Store
+from rankbits.benchmark._store import ResultStore
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import Labelled, load_array
 from rankbits.errors import FileFormatError, InputError
@@ -113,11 +113,11 @@ def evaluate_codes(
     given = [load_given_codes(file) for file in files]
     if not given:
         raise InputError("files must name at least one file of codes")
-    store, source = Store(out), load_source(chosen.data, data)
+    store, source = ResultStore(out), load_source(chosen.data, data)
     runs = []
     for codes in given:
-        job = Job(codes.method, codes.database.n_bits, codes.split_seed, codes.seed, {})
-        settings = {**settings_of(chosen, source, job, names), "codes": codes.digest}
+        planned = PlannedRun(codes.method, codes.database.n_bits, codes.split_seed, codes.seed, {})
+        settings = {**settings_of(chosen, source, planned, names), "codes": codes.digest}
         split = _require_split(codes, chosen, source)
         result = store.get(settings)
         is_old = result is not None

@@ -1,7 +1,7 @@
 """Public data sets as people have them on disk: where each is looked for, and how it is read.
 
 A set that protocols call NAME is a file NAME*.npz of features if the folder has one, else what its
-`Layout` finds. To add a set, write its layout here.
+`PublicLayout` finds. To add a set, write its layout here.
 """
 
 import os
@@ -23,7 +23,7 @@ Reader = Callable[[str], Labelled]
 
 
 @dataclass(frozen=True)
-class Layout:
+class PublicLayout:
     """How a set lies on disk.
 
     Attributes
@@ -59,30 +59,30 @@ def _sub_folders(folder: str) -> list[str]:
 
 _KRIZHEVSKY = "Krizhevsky, Learning multiple layers of features from tiny images, 2009"
 LAYOUTS = {
-    "cifar10": Layout(
+    "cifar10": PublicLayout(
         "cifar10*.npz",
         _KRIZHEVSKY,
         ("data_batch_1",),
         is_folder=True,
         read=load_cifar,
     ),
-    "cifar100": Layout("cifar100*.npz", _KRIZHEVSKY),
-    "corel5k": Layout(
+    "cifar100": PublicLayout("cifar100*.npz", _KRIZHEVSKY),
+    "corel5k": PublicLayout(
         "corel5k*.npz",
         "Duygulu, Barnard, de Freitas and Forsyth, Object recognition as machine translation, "
         "ECCV 2002",
     ),
-    "clinc150": Layout(
+    "clinc150": PublicLayout(
         "clinc150*.npz",
         "Larson et al., An evaluation dataset for intent classification and out-of-scope "
         "prediction, EMNLP 2019",
     ),
-    "npl": Layout(
+    "npl": PublicLayout(
         "npl*.npz",
         "Vaswani and Cameron, The National Physical Laboratory experiments in statistical word "
         "associations, 1970",
     ),
-    "nuswide": Layout(
+    "nuswide": PublicLayout(
         "Low_Level_Features/Train_Normalized_*.dat, Groundtruth/TrainTestLabels/",
         "Chua et al., NUS-WIDE: a real-world web image database from National University of "
         "Singapore, CIVR 2009",
@@ -90,21 +90,21 @@ LAYOUTS = {
         is_folder=True,
         read=load_nuswide_features,
     ),
-    "labelme": Layout(
+    "labelme": PublicLayout(
         "LabelMe_gist.mat",
         "Torralba, Fergus and Weiss, Small codes and large image databases for recognition, "
         "CVPR 2008",
-        ("LabelMe_gist.mat",),
+        ("LabelMe_gist.mat", "LabelMe_GIST.mat"),
         read=load_labelme,
     ),
-    "imagenet100": Layout(
+    "imagenet100": PublicLayout(
         "classes.txt, train/CLASS/*.JPEG, val/CLASS/*.JPEG",
         "Deng et al., ImageNet, CVPR 2009; its 100 classes: Cao et al., HashNet, ICCV 2017",
         ("classes.txt",),
         is_folder=True,
         read=load_imagenet,
     ),
-    "tinyimages": Layout(
+    "tinyimages": PublicLayout(
         "tinygist80million.bin",
         "Torralba, Fergus and Freeman, 80 million tiny images, IEEE TPAMI 30(11), 2008",
         ("tinygist80million.bin",),
@@ -117,10 +117,10 @@ NPZ_READERS = {  # arrays that tell a layout, and its reader; `load_features` re
 }
 
 
-def layout_of(name: str) -> Layout:
+def layout_of(name: str) -> PublicLayout:
     """The layout of a set; one that nothing is known of is a file of features.
 
     >>> layout_of("digits").files
     'digits*.npz'
     """
-    return LAYOUTS.get(name) or Layout(f"{name}*.npz", "the protocol's own documentation")
+    return LAYOUTS.get(name) or PublicLayout(f"{name}*.npz", "the protocol's own documentation")

@@ -11,8 +11,8 @@ from rankbits.errors import InputError
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run."""
+class PlannedRun:
+    """One run: a method of one code length on one split, with one seed."""
 
     method: str
     bits: int
@@ -21,14 +21,14 @@ class Job:
     params: Mapping[str, Any]
 
 
-def planned(
+def plan_runs(
     chosen: Protocol,
     methods: Iterable[str] | str | None,
     bits: Iterable[int] | int | None,
     seeds: int,
     split_seeds: Iterable[int] | None,
     params: dict[str, Any],
-) -> list[Job]:
+) -> list[PlannedRun]:
     """All runs, by method and code length; whatever is wrong with one is said before any work."""
     several = chosen.bits if bits is None else bits if isinstance(bits, Iterable) else (bits,)
     lengths = [_check.whole("bits", length, 1, MAX_BITS) for length in several]
@@ -41,14 +41,14 @@ def planned(
     if not lengths or not method_names:
         raise InputError("methods and bits must not be empty; leave them out for the protocol's")
     for method, method_params in of_method.items():
-        create_method(Job(method, lengths[0], 0, 0, method_params), None)
+        create_method(PlannedRun(method, lengths[0], 0, 0, method_params), None)
     n_seeds = _check.whole("seeds", seeds, 1)
     pairs = [(seed, seed) for seed in range(n_seeds)]
     if split_seeds is not None:
         splits = [_check.whole("split_seeds", seed, 0) for seed in split_seeds]
         pairs = [(split, seed) for split in dict.fromkeys(splits) for seed in range(n_seeds)]
     return [
-        Job(method, length, split, seed, of_method[method])
+        PlannedRun(method, length, split, seed, of_method[method])
         for method in dict.fromkeys(method_names)
         for length in dict.fromkeys(lengths)
         for split, seed in pairs
@@ -75,15 +75,15 @@ def _params(
     return {**values, **own}
 
 
-def create_method(job: Job, n_threads: int | None) -> Any:
+def create_method(planned: PlannedRun, n_threads: int | None) -> Any:
     """The method of a run, not yet fitted."""
     from rankbits.methods import get
 
-    hasher = get(job.method, **job.params)
+    hasher = get(planned.method, **planned.params)
     known = hasher.get_params(deep=False)
-    hasher.set_params(n_bits=job.bits)
+    hasher.set_params(n_bits=planned.bits)
     if "random_state" in known:
-        hasher.set_params(random_state=job.seed)
-    if n_threads is not None and "n_threads" in known and "n_threads" not in job.params:
+        hasher.set_params(random_state=planned.seed)
+    if n_threads is not None and "n_threads" in known and "n_threads" not in planned.params:
         hasher.set_params(n_threads=n_threads)
     return hasher

@@ -20,7 +20,7 @@ _BLOCK_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class RetrievalTask:
     """What a method is given, and what its codes are judged by.
 
     Attributes
@@ -42,7 +42,7 @@ class Task:
 class SameClass:
     """Level 1 for the same class."""
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 1, "classes, shape (n,)")
         of_queries, of_database = data.y[split.queries], data.y[split.database]
@@ -60,7 +60,7 @@ class SharedTags:
 
     graded: bool = False
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 2, "multi-hot tags, shape (n, tags)")
         of_queries, of_database = data.y[split.queries], data.y[split.database]
@@ -81,7 +81,7 @@ class Near:
     shares: tuple[float, ...]
     levels: tuple[int, ...]
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         if data.x.ndim != 2:
             raise InputError(f"data must have features, shape (n, d), got {describe(data.x)}")
@@ -98,7 +98,7 @@ class Near:
 class NestedClasses:
     """Level 2 for the same class, 1 for the same superclass; y to learn from has both as tags."""
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         return SharedTags(graded=True).task(replace(data, y=_class_and_superclass(data)), split)
 
@@ -107,7 +107,7 @@ class NestedClasses:
 class SameSuperclass:
     """Level 1 for the same superclass; y to learn from has levels 2, 1, 0: class, superclass."""
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         tags = _class_and_superclass(data)[split.training]
         assert data.coarse is not None  # noqa: S101
@@ -120,7 +120,7 @@ class SameSuperclass:
 class Judged:
     """Levels that people gave to items for a query; there is nothing to learn from but the rows."""
 
-    def task(self, data: Labelled, split: ProtocolSplit) -> Task:
+    def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         if data.judgements is None:
             raise InputError("data must have judgements of items for queries, it has none")
@@ -156,8 +156,10 @@ def _class_and_superclass(data: Labelled) -> np.ndarray:
     return np.concatenate(tags, axis=1)
 
 
-def _task(data: Labelled, split: ProtocolSplit, y: Any, relation: Affinity) -> Task:
-    return Task(data.x[split.training], y, data.x[split.queries], data.x[split.database], relation)
+def _task(data: Labelled, split: ProtocolSplit, y: Any, relation: Affinity) -> RetrievalTask:
+    return RetrievalTask(
+        data.x[split.training], y, data.x[split.queries], data.x[split.database], relation
+    )
 
 
 def _tabulated(relation: Affinity) -> Affinity:

@@ -13,14 +13,14 @@ from typing import Any
 from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
 from rankbits._json import as_json
-from rankbits.benchmark._plan import Job, create_method, planned
+from rankbits.benchmark._plan import PlannedRun, create_method, plan_runs
 from rankbits.benchmark._protocol import Protocol
 from rankbits.benchmark._protocols import protocol
-from rankbits.benchmark._relevance import Task
+from rankbits.benchmark._relevance import RetrievalTask
 from rankbits.benchmark._scores import checked_metrics, describe_code_use, metrics_for, scores
 from rankbits.benchmark._sources import DataSource, load_source
 from rankbits.benchmark._splits import ProtocolSplit
-from rankbits.benchmark._store import FORMAT, Store, settings_hash
+from rankbits.benchmark._store import FORMAT, ResultStore, settings_hash
 from rankbits.benchmark._summary import summarise
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
@@ -65,30 +65,30 @@ def run(
     report : called after each run with its result and whether it was read from `out`
     """
     chosen = protocol(protocol_name)
-    jobs = planned(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
+    plan = plan_runs(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
     _check.choice("queries", queries, QUERIES)
     names = checked_metrics((*metrics_for(queries, chosen.metrics), *metrics))
     if n_threads is not None:
         n_threads = _check.whole("n_threads", n_threads, 1)
-    store, source = Store(out), load_source(chosen.data, data)
+    store, source = ResultStore(out), load_source(chosen.data, data)
     runs: list[dict[str, Any]] = []
-    for split_seed, group in _by_split(jobs):
+    for split_seed, group in _by_split(plan):
         split = chosen.split.draw(source.data, split_seed)
-        task: Task | None = None
+        task: RetrievalTask | None = None
         cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
-        for job in group:
-            settings = settings_of(chosen, source, job, names, queries)
+        for planned in group:
+            settings = settings_of(chosen, source, planned, names, queries)
             result = store.get(settings)
             is_old = result is not None
             if result is None:
                 task = task or chosen.relevance.task(source.data, split)
-                measured = _measured(job, task, names, n_threads, cache, queries)
+                measured = _measured(planned, task, names, n_threads, cache, queries)
                 result = result_of(settings, split, measured, n_threads)
                 store.put(settings, result)
             runs.append(result)
             if report is not None:
                 report(result, is_old)
-    runs.sort(key=lambda done: _place(jobs, done["settings"]))
+    runs.sort(key=lambda done: _place(plan, done["settings"]))
     return all_of(chosen, source, runs)
 
 
@@ -102,21 +102,25 @@ def all_of(chosen: Protocol, source: DataSource, runs: list[dict[str, Any]]) -> 
     }
 
 
-def _by_split(jobs: list[Job]) -> Iterator[tuple[int, list[Job]]]:
+def _by_split(plan: list[PlannedRun]) -> Iterator[tuple[int, list[PlannedRun]]]:
     """Runs that share a split, one split after the other."""
-    for split_seed in dict.fromkeys(job.split_seed for job in jobs):
-        yield split_seed, [job for job in jobs if job.split_seed == split_seed]
+    for split_seed in dict.fromkeys(planned.split_seed for planned in plan):
+        yield split_seed, [planned for planned in plan if planned.split_seed == split_seed]
 
 
-def _place(jobs: list[Job], settings: dict[str, Any]) -> int:
+def _place(plan: list[PlannedRun], settings: dict[str, Any]) -> int:
     """Place of a run in the plan."""
     keys = ("method", "bits", "split_seed", "seed")
     values = tuple(settings[key] for key in keys)
-    return [tuple(getattr(job, key) for key in keys) for job in jobs].index(values)
+    return [tuple(getattr(planned, key) for key in keys) for planned in plan].index(values)
 
 
 def settings_of(
-    chosen: Protocol, source: DataSource, job: Job, names: tuple[str, ...], queries: str = "bits"
+    chosen: Protocol,
+    source: DataSource,
+    planned: PlannedRun,
+    names: tuple[str, ...],
+    queries: str = "bits",
 ) -> dict[str, Any]:
     """Whatever the numbers of a run depend on."""
     from rankbits import __version__
@@ -126,31 +130,31 @@ def settings_of(
         **kind,
         "protocol": chosen.rules(),
         "data": source.digest,
-        "method": job.method,
-        "bits": job.bits,
-        "split_seed": job.split_seed,
-        "seed": job.seed,
-        "params": as_json(dict(job.params)),
+        "method": planned.method,
+        "bits": planned.bits,
+        "split_seed": planned.split_seed,
+        "seed": planned.seed,
+        "params": as_json(dict(planned.params)),
         "metrics": list(names),
         "version": __version__,
     }
 
 
 def _measured(
-    job: Job,
-    task: Task,
+    planned: PlannedRun,
+    task: RetrievalTask,
     names: tuple[str, ...],
     n_threads: int | None,
     cache: PosteriorCache,
     kind: str,
 ) -> dict[str, Any]:
     """Learn, encode, evaluate, with the seconds each took."""
-    hasher, clock = create_method(job, n_threads), time.perf_counter
+    hasher, clock = create_method(planned, n_threads), time.perf_counter
     if "posterior_cache" in hasher.get_params(deep=False):
         hasher.set_params(posterior_cache=cache)
     with _limited(n_threads):
         started = clock()
-        _fit(hasher, job, task)
+        _fit(hasher, planned, task)
         fitted = clock()
         queries, database, encoding = _encoded(hasher, task, kind)
         started_to_evaluate = clock()
@@ -168,7 +172,7 @@ def _measured(
     }
 
 
-def _encoded(hasher: Any, task: Task, kind: str) -> tuple[Any, Any, float]:
+def _encoded(hasher: Any, task: RetrievalTask, kind: str) -> tuple[Any, Any, float]:
     """Queries, database, and the seconds of both: the fastest of three if one is short.
 
     Codes are made in a fraction of a second, and the first time pays for whatever is not warm yet.
@@ -182,11 +186,11 @@ def _encoded(hasher: Any, task: Task, kind: str) -> tuple[Any, Any, float]:
     return queries, database, min(seconds)
 
 
-def _fit(hasher: Any, job: Job, task: Task) -> None:
+def _fit(hasher: Any, planned: PlannedRun, task: RetrievalTask) -> None:
     try:
         hasher.fit(task.training_x, task.training_y)
     except InputError as error:
-        raise InputError(f"{job.method} of {job.bits} bits: {error}") from None
+        raise InputError(f"{planned.method} of {planned.bits} bits: {error}") from None
 
 
 def _limited(n_threads: int | None) -> AbstractContextManager[Any]:

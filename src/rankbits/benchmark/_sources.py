@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from rankbits._files import READ_ERRORS
 from rankbits.benchmark._layouts import NPZ_READERS, layout_of
 from rankbits.datasets import Labelled, load_cifar_mosaics, load_features
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 
 _FEATURES = ({"x_train.npy"}, {"features.npy"}, *NPZ_READERS)
 _MOSAICS = "webp_train.npy"
@@ -48,7 +49,7 @@ def load_source(name: str, data: str | os.PathLike[str] | Labelled) -> DataSourc
 
 
 def has_data(name: str, folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has the data that protocols call `name`; it is not read.
+    """Whether a folder has the data that protocols call `name`; a damaged file is an error.
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ def has_data(name: str, folder: str | os.PathLike[str]) -> bool:
     """
     try:
         require_data(name, folder)
+    except FileFormatError:
+        raise
     except InputError:
         return False
     return True
@@ -93,11 +96,8 @@ def _read(name: str, path: str) -> Labelled:
 def _path_within(folder: str, name: str) -> str:
     """The one file of features, or the set in its public layout."""
     pattern = re.compile(re.escape(name) + r"(?![0-9A-Za-z]).*\.npz")  # cifar10 is not cifar100
-    features = [
-        file
-        for file in sorted(os.listdir(folder))
-        if pattern.fullmatch(file) and _has_features(os.path.join(folder, file))
-    ]
+    named = [file for file in sorted(os.listdir(folder)) if pattern.fullmatch(file)]
+    features = [file for file in named if _has_features(os.path.join(folder, file))]
     if len(features) > 1:
         raise InputError(
             f"data must hold one file {name}*.npz of features, {folder} has "
@@ -108,12 +108,20 @@ def _path_within(folder: str, name: str) -> str:
     layout = layout_of(name)
     path = layout.find(folder)
     if path is None:
+        _require_whole(os.path.join(folder, file) for file in named)
         public = "" if layout.files == f"{name}*.npz" else f", or {layout.files}"
         raise InputError(
             f"data must hold a file {name}*.npz of features{public}; {folder} has none of them. "
             f"The set is described in: {layout.described}. Name another file itself if there is one"
         )
     return path
+
+
+def _require_whole(files: Iterable[str]) -> None:
+    """Refuse a file of features that is cut off, rather than say that there is none."""
+    for file in files:
+        if not zipfile.is_zipfile(file):
+            raise FileFormatError(f"{file} is not a readable .npz file: it is cut off or damaged")
 
 
 def _has_features(file: str) -> bool:

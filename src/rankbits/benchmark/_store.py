@@ -28,7 +28,7 @@ def settings_hash(settings: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Store:
+class ResultStore:
     """A folder of results, or none: then nothing is kept."""
 
     def __init__(self, folder: str | os.PathLike[str] | None) -> None:

@@ -5,6 +5,9 @@ r"""NUS-WIDE: names of images and the concepts that people saw in them, from its
 
 Chua et al., "NUS-WIDE: a real-world web image database from National University of Singapore",
 CIVR 2009. Its 81 concepts describe 269,648 images.
+
+The public files have one misprint, line 78,372 of TrainTestLabels/Labels_lake_Train.txt, which is
+-1130179; it is read as 0.
 """
 
 import os
@@ -17,6 +20,7 @@ from rankbits._files import require_file
 from rankbits.errors import FileFormatError, InputError
 
 _PREFIX, _SUFFIX = "Labels_", ".txt"
+_MISPRINTS = {"Labels_lake_Train.txt": b"-1130179"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +115,8 @@ def _column(folder: str, concept: str, suffix: str) -> np.ndarray:
     file = os.path.join(folder, _PREFIX + concept + suffix)
     with open(require_file(file, "a label list"), "rb") as stream:
         lines = stream.read().split()
+    misprint = _MISPRINTS.get(os.path.basename(file))
+    lines = [b"0" if text == misprint else text for text in lines]
     if not lines or set(lines) - {b"0", b"1"}:
         line = next((row for row, text in enumerate(lines) if text not in (b"0", b"1")), 0)
         text = repr(lines[line][:20]) if lines else "nothing"

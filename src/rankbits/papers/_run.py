@@ -45,7 +45,7 @@ Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class RunBatch:
     """Runs of one part that are made in one call."""
 
     part: Part
@@ -112,35 +112,35 @@ def run(
     report : called after each run
     skip : called with a sentence for each part whose data is missing; None makes that an error
     """
-    wanted = list(chosen)
+    exhibits = list(chosen)
     n_seeds = _check.whole("seeds", seeds or (1 if quick else DEFAULT_SEEDS), 1)
     folder = Path(out)
-    jobs = list(_jobs(wanted, quick, methods, bits, n_seeds))
+    batches = list(_batches(exhibits, quick, methods, bits, n_seeds))
     if not quick:
-        jobs = [job for job in jobs if _has_data(job, data, skip)]
-    _write_exact(wanted, folder)
-    keys = list(dict.fromkeys(key for job in jobs for key in job.runs()))
+        batches = [batch for batch in batches if _has_data(batch, data, skip)]
+    _write_exact(exhibits, folder)
+    keys = list(dict.fromkeys(key for batch in batches for key in batch.runs()))
     clock, total = _Clock(keys), len(keys)
 
-    def seen(job: Job, result: dict[str, Any], is_old: bool) -> None:
+    def seen(batch: RunBatch, result: dict[str, Any], is_old: bool) -> None:
         settings = result["settings"]
-        label = job.part.label(settings["method"])
-        key = (job.part.protocol, label, settings["bits"], settings["seed"])
+        label = batch.part.label(settings["method"])
+        key = (batch.part.protocol, label, settings["bits"], settings["seed"])
         clock.note(key, settings["method"], sum(result["seconds"].values()))
         if report is not None:
             report(Progress(total - len(clock.left), total, clock.estimate(), result, is_old))
 
-    for job in jobs:
+    for batch in batches:
         run_protocol(
-            job.part.protocol,
-            data_of(job.part.rules) if quick else _check_data(data),
-            job.methods,
-            job.bits,
-            seeds=job.seeds,
-            params=dict(job.part.params),
+            batch.part.protocol,
+            data_of(batch.part.rules) if quick else _check_data(data),
+            batch.methods,
+            batch.bits,
+            seeds=batch.seeds,
+            params=dict(batch.part.params),
             out=folder,
             n_threads=n_threads,
-            report=lambda result, is_old, job=job: seen(job, result, is_old),  # type: ignore[misc]
+            report=lambda result, is_old, batch=batch: seen(batch, result, is_old),  # type: ignore[misc]
         )
 
 
@@ -150,13 +150,13 @@ def _check_data(data: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
     return data
 
 
-def _jobs(
+def _batches(
     chosen: Sequence[Exhibit],
     quick: bool,
     methods: Sequence[str] | None,
     bits: Sequence[int] | None,
     n_seeds: int,
-) -> Iterator[Job]:
+) -> Iterator[RunBatch]:
     """The work of each part; parts that need the same runs come once."""
     seen: set[Any] = set()
     known = {method for exhibit in chosen for part in exhibit.parts for method in part.methods}
@@ -165,26 +165,28 @@ def _jobs(
     for exhibit in chosen:
         for part in exhibit.planned(quick):
             names = tuple(name for name in part.methods if methods is None or name in methods)
-            job = Job(part, names, tuple(bits or part.bits), n_seeds)
-            runs = frozenset(job.runs())
+            batch = RunBatch(part, names, tuple(bits or part.bits), n_seeds)
+            runs = frozenset(batch.runs())
             if names and not runs <= seen:
                 seen |= runs
-                yield job
+                yield batch
 
 
 def _has_data(
-    job: Job, data: str | os.PathLike[str] | None, skip: Callable[[str], None] | None
+    batch: RunBatch, data: str | os.PathLike[str] | None, skip: Callable[[str], None] | None
 ) -> bool:
     """Whether the data of a part is there; if not, that is said, or an error."""
     folder = _check_data(data)
-    if has_data(job.part.rules.data, folder):
+    if has_data(batch.part.rules.data, folder):
         return True
-    if job.part.is_optional:
+    if batch.part.is_optional:
         return False
     if skip is None:
-        require_data(job.part.rules.data, folder)
+        require_data(batch.part.rules.data, folder)
     else:
-        skip(f"{job.part.protocol} is left out: no {job.part.rules.files} in {os.fspath(folder)}")
+        skip(
+            f"{batch.part.protocol} is left out: no {batch.part.rules.files} in {os.fspath(folder)}"
+        )
     return False
 
 

@@ -29,6 +29,7 @@ _METRIC_WORDS = {
     "P@r2": "precision within radius 2",
     "LGAP@r2": "mLGAP@2",
 }
+_TIME_WORDS = "Milliseconds to encode queries and database"
 
 
 def words_of(metric: str) -> str:
@@ -98,7 +99,7 @@ def bits_panel(part: Part, cells: _words.Cells, metric: str) -> CurvePanel:
 
 
 def show_times(claims: Claims) -> Callable[[View], Section]:
-    """Seconds to make the codes against the number of bits, a panel for each part."""
+    """Milliseconds to make the codes against the number of bits, a panel for each part."""
 
     def show(view: View) -> Section:
         panels, tables = [], []
@@ -106,7 +107,7 @@ def show_times(claims: Claims) -> Callable[[View], Section]:
             cells = part.cells(view.results)
             lines = {
                 title_of(method): [
-                    (float(n), seconds, 0.0)
+                    (float(n), 1000 * seconds, 0.0)
                     for n, cell in row.items()
                     if (seconds := cell.fastest("encode")) is not None
                 ]
@@ -114,9 +115,11 @@ def show_times(claims: Claims) -> Callable[[View], Section]:
             }
             ticks = tuple(sorted({x for line in lines.values() for x, _, _ in line}))
             title = part.title or part.rules.title
-            panels.append(CurvePanel(title, "bits", "seconds", lines, is_log=True, ticks=ticks))
+            panels.append(
+                CurvePanel(title, "bits", "milliseconds", lines, is_log=True, ticks=ticks)
+            )
             tables.append(_time_table(part, cells))
-        caption = "Seconds to encode queries and database, the fastest of the seeds."
+        caption = f"{_TIME_WORDS}, the fastest of the seeds."
         figure = both(curves_plot, panels, view.name, caption)
         return build_section(view, claims(view), [figure], tables)
 
@@ -132,14 +135,14 @@ def _time_table(part: Part, cells: _words.Cells) -> ScoreTable:
         )
         for method, row in cells.items()
     )
-    title = f"Seconds to encode queries and database, {part.title or part.rules.title}"
+    title = f"{_TIME_WORDS}, {part.title or part.rules.title}"
     columns = tuple(f"{n} bits" for n in lengths)
-    return ScoreTable(title, columns, rows, digits=3, has_best=False)
+    return ScoreTable(title, columns, rows, digits=1, has_best=False)
 
 
 def _fastest(cell: ResultCell | None) -> Score | None:
     seconds = None if cell is None else cell.fastest("encode")
-    return None if seconds is None else Score(seconds, None, 1)
+    return None if seconds is None else Score(1000 * seconds, None, 1)
 
 
 def show_use(claims: Claims) -> Callable[[View], Section]:

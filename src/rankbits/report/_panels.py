@@ -25,6 +25,7 @@ LINES = (  # colour, marker and dashes, in the order in which lines are drawn
     ("class", "<", ":"),
     ("index", "P", ":"),
 )
+_DENSE_RATIO = 100  # of the largest to the smallest value
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,7 @@ def _paint_panel(axes: Any, panel: CurvePanel, names: list[str]) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.is_log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        ticker = extra("matplotlib.ticker", "a plot", "report")
-        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+        _make_logarithmic(axes, panel)
     if panel.ticks:
         axes.set_xticks(list(panel.ticks), [f"{tick:g}" for tick in panel.ticks])
     else:
@@ -101,6 +99,17 @@ def _paint_panel(axes: Any, panel: CurvePanel, names: list[str]) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.grid()
     axes.set_axisbelow(True)
+
+
+def _make_logarithmic(axes: Any, panel: CurvePanel) -> None:
+    """Numbers at 1, 2 and 5 of each power of ten, unless that would be too many of them."""
+    ticker = extra("matplotlib.ticker", "a plot", "report")
+    means = [mean for points in panel.lines.values() for _, mean, _ in points]
+    digits = (1, 2, 5) if max(means) < _DENSE_RATIO * min(means) else (1,)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=digits))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _handles(figure: Any, names: list[str]) -> list[Any]:
