@@ -98,4 +98,5 @@ NB_MODULE(_kernels, m) {
     define_objectives(m);
     define_search(m);
     define_ranked(m);
+    define_additive(m);
 }

@@ -72,6 +72,18 @@ void define_rescore(nb::module_& m) {
           nb::arg("if_set"), nb::arg("if_clear"), nb::arg("masks"), nb::arg("codes"), nb::arg("offsets"), nb::arg("scores").noconvert(),
           nb::arg("n_threads") = 1);
 
+    m.def("score_tables",
+          [](Rows tables, Matrix codes, Integers offsets, Out<double, nb::ndim<1>> scores, size_t n_threads) {
+              const size_t n = tables.shape(0), n_bits = tables.shape(1) / 4, width = (n_bits + 7) / 8;  // spare bits are zero
+              require(offsets.size() == n + 1, "tables must be one row for each query");
+              require(tables.shape(1) > 0 && tables.shape(1) % 16 == 0, "tables must have 16 numbers for every four bits");
+              require(codes.shape(0) == scores.size() && codes.shape(1) == width, "codes must be one for each score, as wide as tables say");
+              require(are_offsets(offsets, scores.size()), "offsets must ascend from 0 to the number of scores");
+              const TablePairs pairs{{tables.data(), tables.shape(1), n_bits}, width, n, codes.data(), offsets.data()};
+              run(n_threads, [&](Workers& workers) { return score_tables(pairs, scores.data(), workers); });
+          },
+          nb::arg("tables"), nb::arg("codes"), nb::arg("offsets"), nb::arg("scores").noconvert(), nb::arg("n_threads") = 1);
+
     m.def("best_scores",
           [](Numbers scores, Integers ids, Integers offsets, Out<float, nb::ndim<2>> best, Out<int64_t, nb::ndim<2>> best_ids, size_t n_threads) {
               require(ids.size() == scores.size() && are_offsets(offsets, scores.size()), "offsets must ascend from 0 to the number of scores and ids");

@@ -209,13 +209,16 @@ void define_search(nb::module_& m) {
               }
               const Correction corrected{correction.data(), correction.data() + 256, correction.data() + 512};
               const size_t n_queries = weights.shape(0);
-              if (weights.shape(1) != n_bits) refuse("weights must have " + text(n_bits) + " numbers for each query, got " + text(weights.shape(1)));
+              const RealNumbers numbers{weights.data(), weights.shape(1), n_bits};
+              if (numbers.are_tables() && numbers.n_columns != 16 * ((n_bits + 3) / 4)) {
+                  refuse("weights must have a number for each of " + text(n_bits) + " bits, or 16 for every four of them, got " + text(numbers.n_columns));
+              }
               if (scores.shape(0) != n_queries || rows.shape(0) != n_queries || counts.size() != n_queries || scores.shape(1) != rows.shape(1)) {
                   refuse("scores, rows and counts must have a row for each of " + text(n_queries) + " queries");
               }
               const RealResults results{scores.shape(1), scores.data(), rows.data(), counts.data()};
               run(n_threads, [&](Workers& workers) {
-                  return scan_real(planes, weights.data(), n_queries, correction.size() ? &corrected : nullptr, results, workers);
+                  return scan_real(planes, numbers, n_queries, correction.size() ? &corrected : nullptr, results, workers);
               });
           },
           nb::arg("planes"), nb::arg("n"), nb::arg("n_bits"), nb::arg("allowed"), nb::arg("weights"), nb::arg("correction"),

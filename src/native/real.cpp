@@ -1,4 +1,4 @@
-// The scan by real-valued queries: sums of rounded weights tell which items of a tile may be good enough, and these are scored exactly.
+// The scan by real-valued queries: sums of rounded numbers tell which items of a tile may be good enough, and these are scored exactly.
 #include "real.hpp"
 
 #include <optional>
@@ -51,7 +51,7 @@ private:
 // Queries that share tiles.
 class RealBlock {
 public:
-    RealBlock(const double* weights, const size_t* numbers, size_t n, const Planes& planes, const Correction* correction)
+    RealBlock(const RealNumbers& numbers, const size_t* queries, size_t n, const Planes& planes, const Correction* correction)
         : width_(planes.width),
           is_alone_(n == 1 && planes.n_extra == 0),
           correction_(correction),
@@ -60,7 +60,7 @@ public:
           positions_(MAX_TILE) {
         if (correction) tile_correction_.emplace();
         queries_.reserve(n);
-        for (size_t q = 0; q < n; ++q) queries_.emplace_back(weights + numbers[q] * planes.n_bits, planes.n_bits, width_);
+        for (size_t q = 0; q < n; ++q) queries_.emplace_back(numbers, queries[q], width_);
     }
 
     size_t size() const { return queries_.size(); }
@@ -121,27 +121,27 @@ public:
     using Block = RealBlock;
     static constexpr size_t MAX_BLOCK = 128, STEPS = 8;
 
-    RealSearch(const Planes& planes, const double* weights, const Correction* correction, size_t k)
-        : planes_(planes), weights_(weights), correction_(correction), k_(k) {}
+    RealSearch(const Planes& planes, const RealNumbers& numbers, const Correction* correction, size_t k)
+        : planes_(planes), numbers_(numbers), correction_(correction), k_(k) {}
 
     size_t k() const { return k_; }
-    Block block(const size_t* numbers, size_t n) const { return Block(weights_, numbers, n, planes_, correction_); }
+    Block block(const size_t* queries, size_t n) const { return Block(numbers_, queries, n, planes_, correction_); }
     void begin(BestScores& best, BestScores* of_sample) const { best.begin(k_, of_sample ? of_sample->kth() : BestScores::LOWEST); }
     void begin_sample(size_t rank, BestScores& of_sample) const { of_sample.begin(rank, BestScores::LOWEST); }
 
 private:
     const Planes& planes_;
-    const double* weights_;
+    const RealNumbers& numbers_;
     const Correction* correction_;
     size_t k_;
 };
 
 }  // namespace
 
-bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const Correction* correction, const RealResults& results,
+bool scan_real(const Planes& planes, const RealNumbers& numbers, size_t n_queries, const Correction* correction, const RealResults& results,
                Workers& workers) {
     if (results.k == 0) return true;
-    const RealSearch search(planes, weights, correction, results.k);
+    const RealSearch search(planes, numbers, correction, results.k);
     return scan_all(planes, search, n_queries, n_allowed(planes), workers, [&](size_t q, BestScores& best) {
         results.counts[q] = static_cast<int64_t>(best.write(results.scores + q * results.k, results.rows + q * results.k));
     });

@@ -1,9 +1,11 @@
-// Search by real-valued queries: the k items with the largest inner product of a query's weights and a code taken as -1 and +1.
+// Search by real-valued queries: the k items with the largest inner product of a query's weights and a code taken as -1 and +1, or with the
+// largest sum of the numbers that a query has for their half bytes.
 //
-// A query turns every half byte into a table of 16 sums of weights. Rounded to bytes, with a known bound on the error, they are added up
+// A query has a table of 16 numbers for every half byte, or sums of weights make one. Rounded to bytes, with a known bound on the error, they are added up
 // by byte shuffles as distances are; only items whose sum comes near enough to the k-th best so far are scored in double precision. So the
 // result is exact, and its scores are those of re-ranking (rescore.hpp) to the last bit.
 #pragma once
+#include "real_numbers.hpp"
 #include "scan.hpp"
 
 namespace rankbits {
@@ -47,9 +49,9 @@ struct RealResults {
     int64_t* counts;   // places that are filled
 };
 
-// Weights are n_bits finite numbers for each query, whose absolute values have a finite sum. False if stopped.
+// The numbers of a query are finite, and so is the sum of their absolute values. False if stopped.
 // Planes have two extra bytes if there is a correction, whose scores must be finite too.
-bool scan_real(const Planes& planes, const double* weights, size_t n_queries, const Correction* correction, const RealResults& results,
+bool scan_real(const Planes& planes, const RealNumbers& numbers, size_t n_queries, const Correction* correction, const RealResults& results,
                Workers& workers);
 
 }  // namespace rankbits

@@ -10,8 +10,14 @@ namespace rankbits {
 
 class RealQuery {
 public:
-    RealQuery(const double* weights, size_t n_bits, size_t width) : halves_(2 * width * 16), tables_(2 * width * 16) {
-        for (size_t half = 0; half < 2 * width; ++half) add_up(weights, n_bits, half);
+    RealQuery(const RealNumbers& numbers, size_t query, size_t width) : halves_(2 * width * 16), tables_(2 * width * 16) {
+        for (size_t half = 0; half < 2 * width; ++half) {
+            if (numbers.are_tables()) {
+                std::copy_n(table_of_half(numbers.row(query), numbers.n_bits, half), 16, halves_.data() + 16 * half);
+            } else {
+                add_up(numbers.row(query), numbers.n_bits, half);
+            }
+        }
         round(width);
     }
 

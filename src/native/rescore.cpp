@@ -22,6 +22,10 @@ size_t bytes_of(Number number) {
     return BYTES[static_cast<size_t>(number)];
 }
 
+void join_halves(const double* low, const double* high, double* table) {
+    for (size_t value = 0; value < VALUES; ++value) table[value] = low[value & 15] + high[value >> 4];
+}
+
 // What each value of each byte adds; bits behind the last one add nothing. The highest bit of a byte is its first. The sums of a byte's two
 // halves are added, so that who has the sums of halves only (real.cpp) gets the same score.
 void make_tables(const BytePairs& pairs, size_t q, double* tables) {
@@ -37,8 +41,26 @@ void make_tables(const BytePairs& pairs, size_t q, double* tables) {
                 sums[value] += zero;
             }
         }
-        for (size_t value = 0; value < VALUES; ++value) tables[byte * VALUES + value] = halves[0][value & 15] + halves[1][value >> 4];
+        join_halves(halves[0], halves[1], tables + byte * VALUES);
     }
+}
+
+// scores[candidate] where make(q, tables) gives each query a table of 256 entries for every byte and byte(q, i, k) is byte k of candidate i.
+template <class Pairs, class Make, class Byte>
+bool add_up(const Pairs& pairs, Make make, Byte byte, double* scores, Workers& workers) {
+    std::atomic<size_t> next{0};
+    return workers.run([&](size_t w) {
+        std::vector<double> tables(pairs.width * VALUES);
+        for (size_t q; (q = next++) < pairs.n_queries;) {
+            if (workers.stopped(w)) return;
+            make(q, tables.data());
+            for (auto i = static_cast<size_t>(pairs.offsets[q]); i < static_cast<size_t>(pairs.offsets[q + 1]); ++i) {
+                double sum = 0.0;
+                for (size_t k = 0; k < pairs.width; ++k) sum += tables[k * VALUES + byte(q, i, k)];
+                scores[i] = sum;
+            }
+        }
+    });
 }
 
 }  // namespace
@@ -73,21 +95,22 @@ bool score_vectors(const VectorPairs& pairs, Metric metric, double* scores, int6
 }
 
 bool score_bytes(const BytePairs& pairs, double* scores, Workers& workers) {
-    std::atomic<size_t> next{0};
-    return workers.run([&](size_t w) {
-        std::vector<double> tables(pairs.width * VALUES);
-        for (size_t q; (q = next++) < pairs.n_queries;) {
-            if (workers.stopped(w)) return;
-            make_tables(pairs, q, tables.data());
-            const uint8_t* mask = pairs.masks + q * pairs.width;
-            for (auto i = static_cast<size_t>(pairs.offsets[q]); i < static_cast<size_t>(pairs.offsets[q + 1]); ++i) {
-                const uint8_t* code = pairs.codes + i * pairs.width;
-                double sum = 0.0;
-                for (size_t k = 0; k < pairs.width; ++k) sum += tables[k * VALUES + (code[k] ^ mask[k])];
-                scores[i] = sum;
-            }
+    const size_t width = pairs.width;
+    const auto make = [&](size_t q, double* tables) { make_tables(pairs, q, tables); };
+    const auto byte = [&](size_t q, size_t i, size_t k) { return pairs.codes[i * width + k] ^ pairs.masks[q * width + k]; };
+    return add_up(pairs, make, byte, scores, workers);
+}
+
+bool score_tables(const TablePairs& pairs, double* scores, Workers& workers) {
+    const size_t width = pairs.width, n_bits = pairs.numbers.n_bits;
+    const auto make = [&](size_t q, double* tables) {
+        const double* of_query = pairs.numbers.row(q);
+        for (size_t k = 0; k < width; ++k) {
+            join_halves(table_of_half(of_query, n_bits, 2 * k), table_of_half(of_query, n_bits, 2 * k + 1), tables + k * VALUES);
         }
-    });
+    };
+    const auto byte = [&](size_t, size_t i, size_t k) { return pairs.codes[i * width + k]; };
+    return add_up(pairs, make, byte, scores, workers);
 }
 
 bool best_scores(const Ranking& ranking, float* scores, int64_t* ids, bool* is_number, Workers& workers) {

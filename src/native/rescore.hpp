@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "real_numbers.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
@@ -47,6 +48,16 @@ struct BytePairs {
 
 // scores[candidate] as sums over bytes of tables with 256 entries. False if stopped.
 bool score_bytes(const BytePairs& pairs, double* scores, Workers& workers);
+
+struct TablePairs {
+    RealNumbers numbers;  // tables
+    size_t width, n_queries;
+    const uint8_t* codes;    // width for each candidate
+    const int64_t* offsets;  // as above
+};
+
+// scores[candidate] as the search by real-valued queries (real.hpp) has it, to the last bit. False if stopped.
+bool score_tables(const TablePairs& pairs, double* scores, Workers& workers);
 
 struct Ranking {
     const double* scores;

@@ -169,11 +169,15 @@ def test_queries_with_nothing_relevant_follow_the_policy():
     ("weights", "names", "reason"),
     [
         ([[1.0, np.nan]], ["AP"], r"query_weights must be finite, got nan in row 0"),
-        ([[1.0, 2.0, 3.0]], ["AP"], r"query_weights must be real numbers of shape \(queries, 2\)"),
+        (
+            [[1.0, 2.0, 3.0]],
+            ["AP"],
+            r"query_weights must be real numbers of shape \(queries, 2\), one",
+        ),
         ([1.0, 2.0], ["AP"], r"query_weights must have shape \(n, 2\)"),
         (np.empty((0, 2)), ["AP"], r"query_weights must not be empty"),
         ([["a", "b"]], ["AP"], r"query_weights must be real numbers"),
-        ([[3e38, 3e38]], ["AP"], r"query_weights must add up to numbers that float32 holds"),
+        ([[3e38, 3e38]], ["AP"], r"query_weights must add up to a number that float32 holds"),
         ([[1.0, 2.0]], ["P@r1"], r"'P@r1' needs Hamming distances.*cut by a rank"),
         ([[1.0, 2.0]], ["LGAP@r1"], r"'LGAP@r1' needs Hamming distances"),
         ([[1.0, 2.0], [1.0, 2.0]], ["AP"], r"affinity is over 1 queries and 3 items"),

@@ -39,6 +39,18 @@ def brute_force(bits, ids, weights, k):
     return np.take_along_axis(scores, order, axis=1), ids[order]
 
 
+def brute_force_by_tables(bits, ids, tables, k):
+    """The number that each four bits name, added up one after the other in whole numbers."""
+    padded = np.pad(bits.astype(int), ((0, 0), (0, -bits.shape[1] % 4)))
+    scores = np.zeros((len(tables), len(bits)))
+    for start in range(0, padded.shape[1], 4):
+        values = [int("".join(map(str, row)), 2) for row in padded[:, start : start + 4]]
+        scores += tables[:, 4 * start : 4 * start + 16][:, values]
+    scores = scores.astype(np.float32)
+    order = np.lexsort((np.broadcast_to(ids, scores.shape), -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, axis=1), ids[order]
+
+
 def binary_fractions(rng, shape):
     """Numbers whose sums float64 holds exactly, in any order."""
     return rng.integers(-(2**20), 2**20, shape) / 2**10
@@ -79,6 +91,51 @@ def test_the_result_is_a_product_and_a_sort_by_score_and_id(dispatch, data):
     if n_there > 0:
         chosen = bits[is_allowed], ids[is_allowed], weights, min(k, n_there)
         check_against_brute_force(index, *chosen, n_threads=n_threads, allowed=ids[is_allowed])
+
+
+@given(st.data())
+def test_tables_of_sixteen_numbers_give_the_sums_of_what_the_bits_name(dispatch, data):
+    n_bits = data.draw(st.integers(1, 140))
+    n, n_queries = data.draw(st.integers(1, 400)), data.draw(st.sampled_from([1, 3, 17]))
+    k = data.draw(st.integers(1, 2 * n))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    bits, ids = rng.integers(0, 2, (n, n_bits)), np.sort(rng.permutation(3 * n)[:n])
+    shape = n_queries, 16 * -(-n_bits // 4)
+    tables = data.draw(
+        st.sampled_from(
+            [
+                binary_fractions(rng, shape),
+                rng.integers(-1, 2, shape).astype(np.float64),  # most scores are ties
+                binary_fractions(rng, shape) * (rng.random(shape) < 0.1),
+            ]
+        )
+    )
+    index = HammingIndex(n_bits)
+    index.add(BinaryCodes.from_bits(bits), ids)
+    n_threads = data.draw(st.integers(1, 4))
+    expected = brute_force_by_tables(bits, ids, tables, k)
+    scores, answer_ids = index.search_real(tables, k, n_threads=n_threads)
+    np.testing.assert_array_equal(scores, expected[0])
+    np.testing.assert_array_equal(answer_ids, expected[1])
+    some = ids[rng.random(n) < 0.5]
+    if len(some):
+        is_allowed = np.isin(ids, some)
+        expected = brute_force_by_tables(bits[is_allowed], some, tables, min(k, len(some)))
+        scores, answer_ids = index.search_real(tables, k, allowed=some, n_threads=n_threads)
+        np.testing.assert_array_equal(scores[:, : len(some)], expected[0])
+        np.testing.assert_array_equal(answer_ids[:, : len(some)], expected[1])
+
+
+def test_tables_of_sums_of_weights_give_what_the_weights_give(dispatch, rng):
+    bits, weights = rng.integers(0, 2, (3000, 44)), binary_fractions(rng, (5, 44))
+    values = np.where(np.arange(16)[:, None] >> np.array([3, 2, 1, 0]) & 1, 1.0, -1.0)
+    tables = np.einsum("qgb,vb->qgv", weights.reshape(5, 11, 4), values).reshape(5, -1)
+    index = HammingIndex(44)
+    index.add(BinaryCodes.from_bits(bits))
+    for found, expected in zip(
+        index.search_real(tables, 50), index.search_real(weights, 50), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 5])
@@ -251,7 +308,9 @@ def test_places_left_over_are_filled(rng):
     ("weights", "message"),
     [
         (np.ones((2, 7)), r"weights must be real numbers of shape \(queries, 8\)"),
+        (np.ones((2, 33)), r"or \(queries, 32\), 16 for every four bits"),
         (np.full((1, 8), np.nan), "weights must be finite"),
+        (np.full((1, 32), np.nan), "weights must be finite"),
         (np.full((1, 8), 1e38), "weights must add up to a number that float32 holds"),
         (np.array([["a"] * 8]), "weights must be real numbers"),
     ],

@@ -167,6 +167,23 @@ def score_bytes(
     scores: np.ndarray,
     n_threads: int = 1,
 ) -> None: ...
+def score_tables(
+    tables: np.ndarray,
+    codes: np.ndarray,
+    offsets: np.ndarray,
+    scores: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
+def improve_codes(
+    products: np.ndarray,
+    shares: np.ndarray,
+    squares: np.ndarray,
+    along: float,
+    changes: np.ndarray,
+    n_sweeps: int,
+    entries: np.ndarray,
+    n_threads: int = 1,
+) -> None: ...
 def best_scores(
     scores: np.ndarray,
     ids: np.ndarray,

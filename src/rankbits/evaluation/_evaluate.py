@@ -47,9 +47,9 @@ def evaluate(
     metrics : names such as "AP", "AP(min)@1000", "nDCG@100", "P@r2"
     empty : "skip", "zero" or "error"
         What a query with nothing relevant does to a mean: left out and counted, 0, or an error.
-    query_weights : array of shape (queries, b), or None
-        A real number for each bit, as `hasher.project_queries(X)` gives them. Scores are those of
-        `HammingIndex.search_real`. Metrics within a Hamming radius are refused.
+    query_weights : array of shape (queries, b) or (queries, 16 * ceil(b / 4)), or None
+        A real number for each bit, or 16 for every four, as `hasher.project_queries(X)` gives them.
+        Scores are those of `HammingIndex.search_real`. Metrics within a Hamming radius are refused.
     reference : array of int, shape (queries, at least k), or None
         Ids of each query's first items in a reference ranking, best first, for `overlap@k`; -1
         where there is none. `rankbits.evaluation.nearest_vectors` gives those of float vectors.

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits.codes import BinaryCodes
+from rankbits.codes.real_numbers import real_numbers, score_codes
 from rankbits.errors import InputError
 
 _BLOCK_BYTES = 1 << 19  # of the codes of a block
@@ -56,15 +57,15 @@ class DistanceSource(Protocol):
 
 
 class CodeDistances:
-    """Minus the inner product of a query's weights and a code taken as -1 and +1.
+    """Minus the score of a code for a real-valued query (`codes.real_numbers`).
 
     Sums are in double and rounded to float32: the score that `HammingIndex.search_real` returns,
     to the last bit, so that what it calls equal is a tie.
 
     Parameters
     ----------
-    weights : array-like of shape (queries, b)
-        One finite real number for each bit of the codes.
+    weights : array-like of shape (queries, b) or (queries, 16 * ceil(b / 4))
+        A finite real number for each bit of the codes, or 16 for every four of them.
     database : BinaryCodes
         Codes of the items, which must not be empty.
     """
@@ -74,7 +75,8 @@ class CodeDistances:
             raise InputError(
                 f"database must be BinaryCodes of some items, got {_check.describe(database)}"
             )
-        self.weights = _real_weights(weights, database.n_bits)
+        rows = _check.array_2d("query_weights", weights, columns=str(database.n_bits))
+        self.weights = real_numbers("query_weights", rows, database.n_bits)
         self.database = database
         self.shape = (len(self.weights), len(database))
         self.most_items = max(1, _BLOCK_BYTES // database.packed.shape[1])
@@ -82,12 +84,13 @@ class CodeDistances:
 
     def open_block(self, items: slice, n_threads: int | None) -> "_CodeBlock":
         """The codes of a slice of items."""
-        return _CodeBlock(self.weights, self.database.packed[items], _native.threads(n_threads))
+        return _CodeBlock(self.weights, self.database[items], _native.threads(n_threads))
 
 
 class _CodeBlock:
-    def __init__(self, weights: np.ndarray, packed: np.ndarray, n_threads: int) -> None:
-        self._weights, self._packed, self._n_threads = weights, packed, n_threads
+    def __init__(self, weights: np.ndarray, codes: BinaryCodes, n_threads: int) -> None:
+        self._weights, self._n_bits, self._n_threads = weights, codes.n_bits, n_threads
+        self._packed = codes.packed
 
     def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
         rows, n_pairs = np.unique(queries, return_counts=True)
@@ -105,29 +108,5 @@ class _CodeBlock:
 
     def _sums(self, weights: np.ndarray, codes: np.ndarray, n_codes: np.ndarray) -> np.ndarray:
         """Distances of the codes, of which the first n_codes[0] belong to the first weights."""
-        sums = np.empty(len(codes))
-        _native.score_bytes(
-            -weights,
-            weights,
-            np.zeros((len(weights), codes.shape[1]), np.uint8),
-            codes,
-            np.concatenate([[0], np.cumsum(n_codes)]),
-            sums,
-            self._n_threads,
-        )
-        return sums.astype(np.float32).astype(np.float64)
-
-
-def _real_weights(weights: Any, n_bits: int) -> np.ndarray:
-    """Weights as float64 of shape (queries, n_bits), of which float32 holds every sum."""
-    array = _check.array_2d("query_weights", weights, columns=str(n_bits))
-    if array.dtype.kind not in "biuf" or array.shape[1] != n_bits:
-        raise InputError(
-            f"query_weights must be real numbers of shape (queries, {n_bits}), one for each bit, "
-            f"got {_check.describe(array)}"
-        )
-    _check.finite("query_weights", array)
-    numbers = np.ascontiguousarray(array, np.float64)
-    if np.abs(numbers).sum(axis=1).max() > np.finfo(np.float32).max:
-        raise InputError("query_weights must add up to numbers that float32 holds; scale them down")
-    return numbers
+        scores = score_codes(weights, self._n_bits, codes, n_codes, self._n_threads)
+        return 0.0 - scores.astype(np.float32).astype(np.float64)

@@ -1,10 +1,13 @@
 """Search by real-valued queries: the largest inner products of weights and codes as -1 and +1.
 
-A query is one vector, seen once: nothing forces it to be bits. Whatever the kind of index, every
-code is looked at: buckets of near codes and lists of near centers are found by Hamming distance,
-which says little about such scores. The kernel bounds scores by rounded sums and computes only
-those that may matter. It reads each part of an index from its beginning to its end, once for every
-128 queries, so a mapped file may be larger than memory.
+A query is one vector, seen once: nothing forces it to be bits. Nor need a bit have a meaning of its
+own: in place of a weight for each, a query may have a table of 16 numbers for every four bits, one
+of which counts. The numbers of a query are called its weights either way.
+
+Whatever the kind of index, every code is looked at: buckets of near codes and lists of near centers
+are found by Hamming distance, which says little about such scores. The kernel bounds scores by
+rounded sums and computes only those that may matter. It reads each part of an index from its
+beginning to its end, once for every 128 queries, so a mapped file may be larger than memory.
 """
 
 from collections.abc import Sequence
@@ -13,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits.codes.real_numbers import largest_score, real_numbers
 from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.results import NO_ID
@@ -25,18 +29,8 @@ Answer = tuple[np.ndarray, np.ndarray]  # scores and ids, (queries, k)
 
 
 def weights_of(weights: Any, n_bits: int) -> np.ndarray:
-    """Weights as float64 of shape (queries, n_bits), finite also when they are added up."""
-    array = _check.array("weights", weights)
-    if array.dtype.kind not in "biuf" or array.ndim != 2 or array.shape[1] != n_bits:
-        raise InputError(
-            f"weights must be real numbers of shape (queries, {n_bits}), got "
-            f"{_check.describe(array)}"
-        )
-    _check.finite("weights", array)
-    numbers = np.ascontiguousarray(array, np.float64)
-    if not have_finite_scores(numbers):
-        raise InputError("weights must add up to a number that float32 holds; divide them first")
-    return numbers
+    """Weights or tables of queries as float64, finite also when they are added up."""
+    return real_numbers("weights", weights, n_bits)
 
 
 def correction_of(correction: Any, weights: np.ndarray, *, has_factors: bool) -> np.ndarray:
@@ -57,17 +51,10 @@ def correction_of(correction: Any, weights: np.ndarray, *, has_factors: bool) ->
         raise InputError(f"correction must multiply by 0 or more, got {numbers[:2].min()}")
     with np.errstate(over="ignore"):
         scale, added = numbers[0].max() * numbers[1].max(), np.abs(numbers[2]).max()
-        largest = np.abs(weights).sum(axis=1).max(initial=0.0) * scale + added
+        largest = largest_score(weights) * scale + added
     if not largest <= np.finfo(np.float32).max:
         raise InputError("correction must give scores that float32 holds; divide weights first")
     return numbers
-
-
-def have_finite_scores(weights: np.ndarray) -> bool:
-    """Whether float32 holds every score that rows of weights may give."""
-    with np.errstate(over="ignore"):
-        largest = np.abs(weights).sum(axis=1).max(initial=0.0)
-    return bool(largest <= np.finfo(np.float32).max)
 
 
 def search(
@@ -84,7 +71,7 @@ def search(
         alive_ids = [part.alive_ids for part in state.parts]
         selections = list(inputs.selections(allowed, alive_ids, len(state)))
     answers = [
-        _search_part(part, weights, k, n_threads, selection, correction)
+        _search_part(part, weights, state.code_bits, k, n_threads, selection, correction)
         for part, selection in zip(state.parts, selections, strict=True)
     ]
     return merged(answers, len(weights), k)
@@ -122,6 +109,7 @@ def merged_by_largest(answers: Sequence[Answer], n_queries: int, k: int) -> Answ
 def _search_part(
     part: Part,
     weights: np.ndarray,
+    n_bits: int,
     k: int,
     n_threads: int,
     selection: np.ndarray | None,
@@ -135,7 +123,7 @@ def _search_part(
     _native.scan_real(
         segment.planes,
         len(segment),
-        weights.shape[1],
+        n_bits,
         part.allowed(selection),
         weights,
         correction,

@@ -220,9 +220,9 @@ class Searchable(ABC):
 
         Parameters
         ----------
-        weights : array of shape (queries, n_bits)
-            Real-valued queries, such as `hasher.project(X)`: how much each bit matters, and its
-            sign.
+        weights : array of shape (queries, n_bits) or (queries, 16 * ceil(n_bits / 4))
+            Real-valued queries, such as `hasher.project_queries(X)`: how much each bit matters, and
+            its sign. Or 16 numbers for every four bits, the one of their value being added.
         k : int, 1 or more
             More than there are items is as many as there are.
         allowed : ids, or a mask with an entry for each of `ids`, default=None

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits.codes.real_numbers import have_finite_scores
 from rankbits.errors import InputError
-from rankbits.index.real_queries import have_finite_scores
 from rankbits.index.rescoring.base import Candidates
 
 _BLOCK_CELLS = 1 << 22  # bytes of candidates at a time
