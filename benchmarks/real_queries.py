@@ -6,8 +6,8 @@
             20,000 rows; features at unit norm
 
 Every method sees the rows only, at the same bytes an item; nothing is re-ranked. Methods run with
-their defaults, but for two recipes of `distilled`: `distilled-relevance` (temperature 0.6) and
-`distilled-groups` (temperature 0.6, 50 neighbors). Finished cells stay in the file OUT, so that a
+their defaults, but for recipes for large groups of rows: `distilled-groups` (256 groups,
+temperature 0.4) and `additive-groups` (256 groups). Finished cells stay in the file OUT, so that a
 run may be stopped and taken up again.
 
     python benchmarks/real_queries.py DATA [--out OUT] [--sets npl] [--bytes 8] [--methods itq]
@@ -24,6 +24,7 @@ import numpy as np
 
 from rankbits import methods
 from rankbits.codes import hamming_distances
+from rankbits.codes.sums import bits_to_entries
 
 
 @dataclass
@@ -100,17 +101,27 @@ def average_precision(scores: np.ndarray, relevant: np.ndarray) -> float:
 
 
 def bits(name: str, **params: object) -> Callable[[Collection, int, int], np.ndarray]:
-    """A method of ours: <weights of the queries, signs of the items>."""
+    """A method of ours, by the scores of `search_real`."""
 
     def score(data: Collection, n_bytes: int, seed: int) -> np.ndarray:
         hasher = methods.get(name, n_bits=8 * n_bytes, **params)
         if "random_state" in hasher.get_params():
             hasher.set_params(random_state=seed)
         hasher.fit(data.train)
-        signs = 2 * hasher.encode(data.items).bits().astype(np.float32) - 1
-        return hasher.project_queries(data.queries).astype(np.float32) @ signs.T
+        weights, codes = hasher.project_queries(data.queries), hasher.encode(data.items).bits()
+        if weights.shape[1] == codes.shape[1]:
+            return weights.astype(np.float32) @ (2 * codes.astype(np.float32) - 1).T
+        return add_entries(weights.astype(np.float32), bits_to_entries(codes))
 
     return score
+
+
+def add_entries(tables: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """Sums of the numbers that the entries of items name in the tables of queries."""
+    scores = np.zeros((len(tables), len(entries)), np.float32)
+    for book, column in enumerate(entries.T):
+        scores += tables[:, 16 * book + column.astype(int)]
+    return scores
 
 
 def hamming(name: str) -> Callable[[Collection, int, int], np.ndarray]:
@@ -164,8 +175,9 @@ def shuffle(rows: np.ndarray, seed: int) -> np.ndarray:
 
 METHODS = {
     "distilled": bits("distilled"),
-    "distilled-relevance": bits("distilled", temperature=0.6),
-    "distilled-groups": bits("distilled", temperature=0.6, n_neighbors=50),
+    "distilled-groups": bits("distilled", temperature=0.4, n_groups=256),
+    "additive": bits("additive"),
+    "additive-groups": bits("additive", n_groups=256),
     "talr-ndcg": bits("talr-ndcg"),
     "itq": bits("itq"),
     "sign": bits("sign"),

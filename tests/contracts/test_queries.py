@@ -17,7 +17,7 @@ from rankbits.methods import registry
 N_FEATURES, N_CLASSES, N_BITS = 12, 3, 11
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 GRADIENT = [name for name in methods.names() if registry.METHODS[name].needs_torch]
-TWO_MAPS = ("distilled",)  # always
+TWO_MAPS = ("distilled", "additive")  # always
 COMPARING = [name for name in GRADIENT if name not in ("csq", "orthohash", "dpn", "greedyhash")]
 KINDS = [
     *((name, "same") for name in methods.names()),
@@ -66,7 +66,42 @@ def has_two_maps(kind):
     return kind[1] != "same" or kind[0] in TWO_MAPS
 
 
+def has_query_bits(fitted):
+    return "bits" in fitted.query_kinds
+
+
+def skip_without_query_bits(fitted):
+    if not has_query_bits(fitted):
+        pytest.skip("its queries have no bits")
+
+
+def test_queries_without_bits_have_sixteen_numbers_for_every_four_and_say_so(fitted, rows):
+    if has_query_bits(fitted):
+        pytest.skip("its queries have bits")
+    weights = fitted.project_queries(rows)
+    assert (weights.shape, weights.dtype.kind) == ((90, 16 * 3), "f")
+    assert np.isfinite(weights).all()
+    assert fitted.encode(rows).side == "items"
+    with pytest.raises(
+        InputError, match=r"have no bits.*search_real\(hasher\.project_queries\(X\)"
+    ):
+        fitted.encode_queries(rows)
+
+
+def test_real_valued_queries_search_and_are_evaluated_whatever_the_kind(fitted, rows):
+    items, weights = fitted.encode(rows), fitted.project_queries(rows)
+    index = rankbits.index.HammingIndex(N_BITS)
+    index.add(items)
+    scores, ids = index.search_real(weights, 90)
+    relation = affinity.classes(*[rows_and_labels()[1]] * 2)
+    exact = rankbits.evaluate(None, items, relation, "AP", query_weights=weights).mean["AP"]
+    ranked = rankbits.evaluate_rankings(ids, relation, "AP", scores=scores).mean["AP"]
+    assert exact == pytest.approx(ranked, abs=1e-12)
+    assert exact > 1 / N_CLASSES + 0.05
+
+
 def test_weights_are_finite_floats_and_their_signs_are_the_bits_of_queries(fitted, rows):
+    skip_without_query_bits(fitted)
     weights, codes = fitted.project_queries(rows), fitted.encode_queries(rows)
     assert (weights.shape, weights.dtype.kind) == ((90, N_BITS), "f")
     assert np.isfinite(weights).all()
@@ -75,6 +110,7 @@ def test_weights_are_finite_floats_and_their_signs_are_the_bits_of_queries(fitte
 
 
 def test_queries_are_encoded_as_items_unless_they_have_a_map_of_their_own(kind, fitted, rows):
+    skip_without_query_bits(fitted)
     weights, codes = fitted.project_queries(rows), fitted.encode_queries(rows)
     if has_two_maps(kind):
         assert (codes.side, fitted.encode(rows).side) == ("queries", "items")
@@ -91,6 +127,7 @@ def test_items_are_what_transform_packs(fitted, rows):
 
 
 def test_sides_are_kept_apart_where_there_are_two(kind, fitted, rows):
+    skip_without_query_bits(fitted)
     items, queries = fitted.encode(rows), fitted.encode_queries(rows)
     relation = affinity.classes(*[rows_and_labels()[1]] * 2)
     assert rankbits.evaluate(queries, items, relation).mean["AP"] > 0
@@ -114,7 +151,7 @@ def test_a_saved_method_comes_back_with_both_maps(fitted, rows, tmp_path):
     assert np.array_equal(again.project(rows), fitted.project(rows))
     assert np.array_equal(again.project_queries(rows), fitted.project_queries(rows))
     assert methods.fingerprint(again) == methods.fingerprint(fitted)
-    assert again.encode_queries(rows).side == fitted.encode_queries(rows).side
+    assert again.encode(rows).side == fitted.encode(rows).side
 
 
 def test_a_clone_keeps_the_kind_and_learns_the_same_again(kind, fitted, rows):
@@ -132,10 +169,15 @@ def test_an_onnx_file_gives_the_codes_of_both_sides(kind, fitted, rows, tmp_path
     assert methods.export_onnx(fitted, tmp_path / "model.onnx") > 0
     session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     names = ["logits", "codes", "query_logits", "query_codes"]
+    if not has_query_bits(fitted):
+        names.remove("query_codes")
+    assert [output.name for output in session.get_outputs()] == names
     outputs = dict(zip(names, session.run(names, {"x": rows.astype(np.float32)}), strict=True))
     for prefix, logits in (("", fitted.project(rows)), ("query_", fitted.project_queries(rows))):
         size = np.abs(logits).max()
         np.testing.assert_allclose(outputs[f"{prefix}logits"], logits, atol=1e-4 * size)
+        if f"{prefix}codes" not in outputs:
+            continue
         bits = np.unpackbits(outputs[f"{prefix}codes"], axis=1, count=N_BITS)
         is_clear = np.abs(logits) > 1e-4 * size
         assert np.array_equal(bits[is_clear], (logits > 0)[is_clear])
@@ -145,6 +187,8 @@ def test_rows_that_cannot_be_encoded_are_refused_as_queries_too(fitted, rows):
     broken = rows.copy()
     broken[4, 2] = np.nan
     for encode in (fitted.encode_queries, fitted.project_queries):
+        if encode == fitted.encode_queries and not has_query_bits(fitted):
+            continue
         with pytest.raises(InputError, match="X must be finite, got NaN in row 4"):
             encode(broken)
         with pytest.raises(InputError, match=f"{N_FEATURES} features"):

@@ -48,7 +48,7 @@ CODERS = (  # the most useful first: where time is short, the last are left out
     Coder(
         "distilled-groups",
         "distilled",
-        {"n_neighbors": 50, "temperature": 0.6},
+        {"n_groups": 256, "temperature": 0.4},
         truths=("labels",),
     ),
     Coder("itq", "itq"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rankbits.methods.deep.mihash import MIHash
     from rankbits.methods.deep.orthohash import OrthoHash
     from rankbits.methods.deep.talr import TalrAP, TalrNDCG
+    from rankbits.methods.shallow.additive import Additive
     from rankbits.methods.shallow.agh import AGH
     from rankbits.methods.shallow.bre import BRE
     from rankbits.methods.shallow.cmh import CMH
@@ -77,6 +78,7 @@ __all__ = [
     "SKLSH",
     "SSH",
     "WTAH",
+    "Additive",
     "DensityHashing",
     "DispersedDSH",
     "Distilled",

@@ -46,6 +46,8 @@ class BaseHasher(Estimator):
         Seed of the random numbers that the method uses.
     """
 
+    # How queries may be compared with items: as bits by Hamming distance, as real numbers by score.
+    query_kinds: ClassVar[tuple[str, ...]] = ("bits", "real")
     # Parameters, arrays and facts that models of an earlier rankbits have under another name.
     _former_names: ClassVar[dict[str, str]] = {}
 
@@ -69,7 +71,8 @@ class BaseHasher(Estimator):
         """Real-valued queries of shape (n, b), such as `search_real` takes: a weight for each bit.
 
         Their signs are the bits of `encode_queries`. A model that encodes queries as it encodes
-        items returns the logits of `project`.
+        items returns the logits of `project`. Where bits have no meaning of their own, there are 16
+        numbers for every four bits instead, and queries have no bits (`query_kinds`).
         """
         return np.concatenate(list(self._blocks(X, self._query_logits)))
 
@@ -86,10 +89,19 @@ class BaseHasher(Estimator):
         """Codes of queries, which are compared with codes of items; equal to `encode` for most.
 
         A model that encodes queries by a map of their own refuses to compare them with each other.
+        One whose codes mean nothing by Hamming distance refuses to encode queries.
         """
+        self._require_query_bits()
         side = QUERIES if self._has_query_map else None
         packed = self._packed(X, self._query_logits)
         return BinaryCodes(packed, self.n_bits_, fingerprint(self), side)
+
+    def _require_query_bits(self) -> None:
+        if "bits" not in self.query_kinds:
+            raise InputError(
+                f"queries of {type(self).__name__} have no bits: its codes are ranked by "
+                "real-valued queries only; call index.search_real(hasher.project_queries(X), k)"
+            )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted method to a folder, replacing a model there; `load` reads it."""

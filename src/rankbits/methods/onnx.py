@@ -3,8 +3,9 @@
 The graph has the input `x` (n, d) and the outputs `logits` (n, b) float32 and `codes`
 (n, ceil(b / 8)) uint8, packed as everywhere in rankbits; the number of rows n is free. The outputs
 `query_logits` and `query_codes` are those of `project_queries` and `encode_queries`; they are equal
-to the first two unless the model encodes queries by a map of their own. The bits are taken before
-the logits are rounded to float32. The metadata has the number of bits and the model's fingerprint.
+to the first two unless the model encodes queries by a map of their own, and a model whose queries
+have no bits gives no `query_codes`. The bits are taken before the logits are rounded to float32.
+The metadata has the number of bits and the model's fingerprint.
 """
 
 import contextlib
@@ -38,22 +39,31 @@ _OUTPUTS = ("logits", "codes", "query_logits", "query_codes")
 class PackedCodes(nn.Module):
     """Logits of rows and their signs packed as `numpy.packbits` does, as items and as queries.
 
-    Without a map for queries, those of items are returned twice.
+    Without a map for queries, those of items are returned twice; where queries have no bits, only
+    their logits are.
     """
 
     def __init__(
-        self, logits: nn.Module, n_bits: int, query_logits: nn.Module | None = None
+        self,
+        logits: nn.Module,
+        n_bits: int,
+        query_logits: nn.Module | None = None,
+        *,
+        has_query_bits: bool = True,
     ) -> None:
         super().__init__()
         self.logits, self.query_logits = logits, query_logits
+        self.has_query_bits = has_query_bits
         self.n_bytes, self.n_spare = -(-n_bits // 8), -n_bits % 8
         self.register_buffer("weights", 2 ** torch.arange(7, -1, -1, dtype=torch.int32))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Logits as float32 and codes as uint8, of items and of queries."""
         items = self._pack(self.logits(x))
-        queries = items if self.query_logits is None else self._pack(self.query_logits(x))
-        return (*items, *queries)
+        if self.query_logits is None:
+            return (*items, *items)
+        queries = self.query_logits(x)
+        return (*items, *self._pack(queries)) if self.has_query_bits else (*items, queries.float())
 
     def _pack(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         bits = nn.functional.pad((logits > 0).to(torch.int32), (0, self.n_spare))
@@ -73,8 +83,12 @@ def export_onnx(hasher: BaseHasher, path: str | os.PathLike[str]) -> int:
     check_is_fitted(hasher)
     sample = _sample(hasher)
     query_logits = hasher._query_torch_module() if hasher._has_query_map else None
-    module = PackedCodes(hasher._torch_module(), hasher.n_bits_, query_logits).eval()
-    content = _graph(module, torch.from_numpy(sample), _metadata(hasher))
+    has_bits = "bits" in hasher.query_kinds
+    module = PackedCodes(
+        hasher._torch_module(), hasher.n_bits_, query_logits, has_query_bits=has_bits
+    )
+    outputs = _OUTPUTS if has_bits else _OUTPUTS[:-1]
+    content = _graph(module.eval(), torch.from_numpy(sample), outputs, _metadata(hasher))
     n_compared = _compare(hasher, content, sample)
     with write_atomically(path) as file:
         file.write(content)
@@ -93,7 +107,9 @@ def _metadata(hasher: BaseHasher) -> dict[str, str]:
     return {N_BITS_KEY: str(hasher.n_bits_), **({} if model is None else {MODEL_KEY: model})}
 
 
-def _graph(module: nn.Module, sample: torch.Tensor, metadata: dict[str, str]) -> bytes:
+def _graph(
+    module: nn.Module, sample: torch.Tensor, outputs: tuple[str, ...], metadata: dict[str, str]
+) -> bytes:
     """The ONNX model of a module, weights included, with a free number of rows."""
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
@@ -101,7 +117,7 @@ def _graph(module: nn.Module, sample: torch.Tensor, metadata: dict[str, str]) ->
             (sample,),
             dynamo=True,
             input_names=["x"],
-            output_names=list(_OUTPUTS),
+            output_names=list(outputs),
             dynamic_shapes=({0: torch.export.Dim("n")},),
             external_data=False,
             verbose=False,
@@ -120,9 +136,11 @@ def _compare(hasher: BaseHasher, content: bytes, sample: np.ndarray) -> int:
     except ImportError:
         return 0
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    codes, query_codes = session.run(["codes", "query_codes"], {"x": sample})
-    _require_bits(codes, hasher.project(sample))
-    _require_bits(query_codes, hasher.project_queries(sample))
+    logits = {"codes": hasher.project, "query_codes": hasher.project_queries}
+    for output in session.get_outputs():
+        if output.name in logits:
+            (packed,) = session.run([output.name], {"x": sample})
+            _require_bits(packed, logits[output.name](sample))
     return len(sample)
 
 

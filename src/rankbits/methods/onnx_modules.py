@@ -11,9 +11,11 @@ from torch import nn
 from torch._higher_order_ops import scan
 
 from rankbits.methods.shallow.kernels import RbfAnchors
+from rankbits.methods.shallow.smoothing import GROUP_SHARE
 
 if TYPE_CHECKING:
     from rankbits.methods.shallow.anchor_graph import AnchorGraph
+    from rankbits.methods.shallow.smoothing import Smoothing
 
 
 class Hyperplanes(nn.Module):
@@ -42,28 +44,50 @@ class Offsets(nn.Module):
 
 
 class UnitRows(nn.Module):
-    """x planes + offsets, x scaled to length 1, as in Distilled."""
+    """Rows at length 1, drawn to their groups if there are any, as in UnitHasher."""
 
-    def __init__(self, planes: np.ndarray, offsets: np.ndarray) -> None:
+    def __init__(self, smoothing: "Smoothing | None") -> None:
         super().__init__()
+        self.has_groups = smoothing is not None
+        if smoothing is not None:
+            self.temperature = smoothing.temperature
+            self.register_buffer("centers", torch.tensor(smoothing.centers, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Rows as the method's maps read them."""
+        x = scale_to_units(x.double())
+        if not self.has_groups:
+            return x
+        centers = self.get_buffer("centers")
+        groups = scale_to_units(torch.softmax(x @ centers.T / self.temperature, dim=1) @ centers)
+        smooth = scale_to_units(GROUP_SHARE * groups + (1 - GROUP_SHARE) * x)
+        return torch.where((x != 0).any(dim=1, keepdim=True), smooth, torch.zeros_like(x))
+
+
+def scale_to_units(x: torch.Tensor) -> torch.Tensor:
+    """Rows scaled to length 1; rows of zeros stay."""
+    for size in (x.abs().amax(dim=1, keepdim=True), None):
+        size = torch.sqrt((x**2).sum(dim=1, keepdim=True)) if size is None else size
+        x = x / torch.where(size > 0, size, torch.ones_like(size))
+    return x
+
+
+class Planes(nn.Module):
+    """u planes + offsets, u the rows that another module gives, as in Distilled."""
+
+    def __init__(self, units: UnitRows, planes: np.ndarray, offsets: np.ndarray) -> None:
+        super().__init__()
+        self.units = units
         self.register_buffer("planes", torch.tensor(planes, dtype=torch.float64))
         self.register_buffer("offsets", torch.tensor(offsets, dtype=torch.float64))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of rows."""
-        return self.project(self.scale(x))
+        return self.project(self.units(x))
 
-    def scale(self, x: torch.Tensor) -> torch.Tensor:
-        """Rows at length 1."""
-        x = x.double()
-        for size in (x.abs().amax(dim=1, keepdim=True), None):
-            size = torch.sqrt((x**2).sum(dim=1, keepdim=True)) if size is None else size
-            x = x / torch.where(size > 0, size, torch.ones_like(size))
-        return x
-
-    def project(self, x: torch.Tensor) -> torch.Tensor:
+    def project(self, units: torch.Tensor) -> torch.Tensor:
         """Logits of rows at length 1."""
-        return x @ self.get_buffer("planes") + self.get_buffer("offsets")
+        return units @ self.get_buffer("planes") + self.get_buffer("offsets")
 
 
 _State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # pull, rest and codes
@@ -73,7 +97,7 @@ class DescendingRows(nn.Module):
     """Bits that are chosen together, as in Distilled: sweeps of `shallow.descent`, bit by bit."""
 
     def __init__(
-        self, start: UnitRows, mean: np.ndarray, planes: np.ndarray, along: float, n_sweeps: int
+        self, start: Planes, mean: np.ndarray, planes: np.ndarray, along: float, n_sweeps: int
     ) -> None:
         super().__init__()
         self.start, self.along, self.n_sweeps = start, along, n_sweeps
@@ -84,7 +108,7 @@ class DescendingRows(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Bits of rows as signs, times the size of their margins."""
         mean, planes, gram = (self.get_buffer(name) for name in ("mean", "decoder", "gram"))
-        x = self.start.scale(x)
+        x = self.start.units(x)
         codes = torch.where(self.start.project(x) > 0, 1.0, -1.0).double()
         shares = x @ planes
         own = gram.diagonal() + self.along * shares**2

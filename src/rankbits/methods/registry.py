@@ -42,6 +42,7 @@ METHODS = {
     "rabitq": Method("shallow.rabitq", "RaBitQ"),
     "sign": Method("shallow.sign", "Sign"),
     "distilled": Method("shallow.distilled", "Distilled"),
+    "additive": Method("shallow.additive", "Additive"),
     "pca-rr": Method("shallow.pca_rr", "PCARR"),
     "sh": Method("shallow.sh", "SH"),
     "sklsh": Method("shallow.sklsh", "SKLSH"),

@@ -9,16 +9,17 @@ from rankbits import methods
 from rankbits.datasets import digits
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods import ITQ, Distilled
-from rankbits.methods.shallow import distilled
-from rankbits.methods.shallow.distilled import scale_to_units, start_from_itq
+from rankbits.methods.shallow import distilled, unit_hasher
 from rankbits.methods.shallow.distilled_training import (
     EXCLUDED,
     Adam,
     Maps,
     list_loss,
     log_softmax,
+    start_from_itq,
     train_maps,
 )
+from rankbits.methods.shallow.units import scale_to_units
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_the_start_is_a_rotation_of_principal_directions_for_any_number_of_bits(
 
 def test_without_steps_the_maps_stay_where_they_start(units):
     start = start_from_itq(units, 5, np.random.RandomState(0))
-    trained = train_maps(units, units, start, 0.27, 0, np.random.RandomState(0))
+    trained = train_maps(units, start, 0.27, 0, np.random.RandomState(0))
     for before, after in zip(start.arrays(), trained.arrays(), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-6)
 
@@ -101,7 +102,7 @@ def test_without_steps_the_maps_stay_where_they_start(units):
 def test_training_lowers_the_loss(units):
     rng = np.random.RandomState(0)
     start = start_from_itq(units, 12, rng)
-    trained = train_maps(units, units, start, 0.27, 100, rng)
+    trained = train_maps(units, start, 0.27, 100, rng)
     exact = units @ units.T / 0.1
     np.fill_diagonal(exact, EXCLUDED)
 
@@ -131,9 +132,9 @@ def test_a_negative_number_of_steps_is_refused(units):
         Distilled(2, n_steps=-1).fit(units)
 
 
-def test_a_negative_number_of_neighbors_is_refused(units):
-    with pytest.raises(InputError, match="n_neighbors must be"):
-        Distilled(2, n_neighbors=-1).fit(units)
+def test_a_negative_number_of_groups_is_refused(units):
+    with pytest.raises(InputError, match="n_groups must be"):
+        Distilled(2, n_groups=-1).fit(units)
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, np.inf, np.nan, "warm"])
@@ -144,7 +145,7 @@ def test_a_temperature_that_is_not_a_positive_number_is_refused(units, temperatu
 
 def test_of_many_rows_some_are_drawn(monkeypatch, units):
     sizes, train = [], distilled.train_maps
-    monkeypatch.setattr(distilled, "_MOST_ROWS", 50)
+    monkeypatch.setattr(unit_hasher, "_MOST_ROWS", 50)
     monkeypatch.setattr(
         distilled, "train_maps", lambda *all_: sizes.append(len(all_[0])) or train(*all_)
     )
@@ -170,19 +171,19 @@ def test_real_queries_find_more_of_the_nearest_digits_than_with_itq():
     assert share[Distilled] > share[ITQ] + 0.01
 
 
-def test_smoothed_rows_teach_what_belongs_together(rng):
+def test_rows_that_are_drawn_to_groups_rank_what_belongs_together(rng):
     """Groups of rows around centers: cosines of single rows are noisy, groups are not."""
     groups = np.repeat(np.arange(20), 40)
     rows = rng.standard_normal((20, 32))[groups] + 1.5 * rng.standard_normal((800, 32))
     is_query = np.arange(800) % 10 == 0
     precision = {}
-    for n_neighbors in (0, 20):
-        hasher = Distilled(24, n_neighbors=n_neighbors, n_steps=60, random_state=0)
+    for n_groups in (0, 20):
+        hasher = Distilled(24, n_groups=n_groups, n_steps=60, random_state=0)
         hasher.fit(rows[~is_query])
         signs = 2.0 * hasher.encode(rows[~is_query]).bits() - 1
         order = np.argsort(-hasher.project_queries(rows[is_query]) @ signs.T, axis=1)[:, :36]
         is_same = groups[~is_query][order] == groups[is_query][:, None]
-        precision[n_neighbors] = is_same.mean()
+        precision[n_groups] = is_same.mean()
     assert precision[20] > precision[0] + 0.03
 
 
@@ -194,17 +195,51 @@ def test_bits_are_by_descent_from_128_on_unless_a_parameter_of_planes_is_set(rng
             (127, {"n_steps": None}),
             (128, {"n_steps": None}),
             (128, {"n_steps": 1}),
-            (128, {"n_neighbors": 2}),
+            (128, {"n_groups": 2}),
             (8, {"items": "descent"}),
         )
     }
     assert list(kinds.values()) == ["planes", "descent", "planes", "planes", "descent"]
 
 
-@pytest.mark.parametrize("params", [{"n_steps": 0}, {"n_neighbors": 3}])
-def test_a_descent_with_parameters_of_planes_is_refused(units, params):
-    with pytest.raises(InputError, match="items must be 'planes' or 'auto' with n_neighbors"):
-        Distilled(4, items="descent", **params).fit(units)
+def test_a_descent_with_steps_is_refused(units):
+    with pytest.raises(InputError, match="items must be 'planes' or 'auto' with n_steps = 0"):
+        Distilled(4, items="descent", n_steps=0).fit(units)
+
+
+def test_what_is_exported_of_a_model_with_groups_gives_its_logits(units):
+    torch = pytest.importorskip("torch")
+    rows = np.concatenate([units, np.zeros((1, units.shape[1]))])
+    for items in ("planes", "descent"):
+        hasher = Distilled(9, items=items, n_groups=5, random_state=0).fit(units)
+        logits = hasher._torch_module()(torch.tensor(rows)).numpy()
+        np.testing.assert_allclose(logits, hasher.project(rows), atol=1e-9)
+        weights = hasher._query_torch_module()(torch.tensor(rows)).numpy()
+        np.testing.assert_allclose(weights, hasher.project_queries(rows), atol=1e-9)
+
+
+def restore(n_features, arrays, facts):
+    hasher = Distilled(9)
+    hasher.n_features_in_ = n_features
+    hasher._restore(arrays, facts)
+
+
+def test_a_model_with_groups_comes_back_and_damage_to_its_groups_is_refused(units, tmp_path):
+    hasher = Distilled(9, n_groups=5, random_state=0).fit(units)
+    hasher.save(tmp_path / "model")
+    again = rankbits.load(tmp_path / "model")
+    assert np.array_equal(again.project_queries(units), hasher.project_queries(units))
+    arrays, facts = hasher._state()
+    for name, value, sentence in (
+        ("group_temperature", np.zeros(1), "group_temperature must be positive, got 0.0"),
+        ("group_temperature", np.ones(2), r"group_temperature must be finite float64 of shape"),
+        ("centers", np.ones((5, 2)), r"centers must be finite float64 of shape"),
+    ):
+        with pytest.raises(FileFormatError, match=sentence):
+            restore(units.shape[1], arrays | {name: value}, facts)
+    del arrays["centers"]
+    with pytest.raises(FileFormatError, match="must hold the arrays centers, group_temperature"):
+        restore(units.shape[1], arrays, facts)
 
 
 def test_an_unknown_kind_of_bits_is_refused(units):

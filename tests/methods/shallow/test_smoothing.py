@@ -1,21 +1,19 @@
-"""Rows averaged with their neighbors."""
+"""Rows drawn to the groups that they resemble."""
 
 import numpy as np
 import pytest
 
-from rankbits.methods.shallow import smoothing
-from rankbits.methods.shallow.smoothing import smooth_rows
+from rankbits.methods.shallow.smoothing import Smoothing, learn_smoothing
 
 
-def smooth_row_by_row(units, n_neighbors):
-    """The definition, one row at a time."""
-    rows = []
-    for row in units:
-        cosines = units @ row
-        nearest = np.argsort(-cosines, kind="stable")[: n_neighbors + 1]
-        total = sum(max(cosines[i], 0.0) ** 3 * units[i] for i in nearest)
-        rows.append(total / np.linalg.norm(total))
-    return np.array(rows)
+def smooth_row(row, centers, temperature):
+    """The definition, number by number."""
+    chances = [
+        np.exp(sum(a * b for a, b in zip(row, c, strict=True)) / temperature) for c in centers
+    ]
+    total = sum(p * c for p, c in zip(chances, centers, strict=True))
+    mixed = 0.7 * total / np.sqrt(sum(total**2)) + 0.3 * row
+    return mixed / np.sqrt(sum(mixed**2))
 
 
 @pytest.fixture
@@ -24,20 +22,26 @@ def units(rng):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 7, 59, 1000])
-@pytest.mark.parametrize("block_bytes", [1, 1 << 26])
-def test_rows_are_averaged_as_defined_whatever_the_blocks(
-    monkeypatch, units, n_neighbors, block_bytes
-):
-    monkeypatch.setattr(smoothing, "_BLOCK_BYTES", block_bytes)
-    expected = smooth_row_by_row(units, n_neighbors)
-    np.testing.assert_allclose(smooth_rows(units, n_neighbors), expected, atol=1e-5)
+@pytest.mark.parametrize("temperature", [0.05, 0.3, 10.0])
+def test_rows_are_drawn_to_groups_as_defined(units, temperature):
+    smoothing = Smoothing(units[:7], temperature)
+    expected = [smooth_row(row, units[:7], temperature) for row in units]
+    np.testing.assert_allclose(smoothing.apply(units), expected, atol=1e-12)
 
 
-def test_without_neighbors_rows_stay_as_they_are(units):
-    assert smooth_rows(units, 0) is units
-    assert smooth_rows(units[:1], 5).tolist() == units[:1].tolist()
+def test_the_temperature_is_half_the_deviation_of_cosines_and_centers_have_length_1(units, rng):
+    smoothing = learn_smoothing(units, 6, np.random.RandomState(0))
+    np.testing.assert_allclose(np.linalg.norm(smoothing.centers, axis=1), 1)
+    assert smoothing.temperature == pytest.approx((units @ smoothing.centers.T).std() / 2)
 
 
-def test_a_row_of_zeros_stays():
-    assert smooth_rows(np.array([[0.0, 0.0], [1.0, 0.0]]), 1).tolist()[0] == [0.0, 0.0]
+def test_where_rows_are_fewer_than_groups_each_is_a_center():
+    smoothing = learn_smoothing(np.eye(3), 10, np.random.RandomState(0))
+    assert sorted(smoothing.centers.tolist()) == sorted(np.eye(3).tolist())
+
+
+def test_a_row_of_zeros_stays_and_is_no_center():
+    rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    smoothing = learn_smoothing(rows, 10, np.random.RandomState(0))
+    assert len(smoothing.centers) == 2
+    assert smoothing.apply(rows)[0].tolist() == [0.0, 0.0]

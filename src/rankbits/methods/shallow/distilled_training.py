@@ -6,8 +6,6 @@ cross-entropy of the second given the first, to which the top of the list contri
 
     P = softmax(q'x / T)    P̂ = softmax(a <U'q + e, s(x)>)    L = - mean over q of sum P log P̂
 
-In P the rows may be smoothed ones, which teach; the maps always read the rows themselves.
-
 The signs s = sign(l) of the logits l = V'x + c have no gradient, so they take that of tanh(l). The
 temperature T is a share of the standard deviation of the scores; the scale a is learned.
 """
@@ -16,6 +14,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from rankbits.methods.shallow.principal import leading_directions
+from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 
 N_QUERIES, N_ITEMS = 256, 2000  # of a step
 EXCLUDED = -1e4  # a score whose chance is 0
@@ -40,7 +41,6 @@ class Maps:
 
 def train_maps(
     units: np.ndarray,
-    teacher: np.ndarray,
     start: Maps,
     temperature: float,
     n_steps: int | None,
@@ -48,13 +48,12 @@ def train_maps(
 ) -> Maps:
     """The maps after so many steps from the start; None makes every row a query twelve times.
 
-    The rows of `teacher` have the cosines that those of `units` are to have. The temperature is a
-    share of their standard deviation.
+    The temperature is a share of the standard deviation of the cosines of rows.
     """
     if n_steps is None:
         n_steps = -(-_TIMES_A_QUERY * len(units) // N_QUERIES)
-    temperature = temperature * measure_deviation(teacher)
-    units, teacher = units.astype(np.float32), teacher.astype(np.float32)
+    temperature = temperature * measure_deviation(units)
+    units = units.astype(np.float32)
     maps = Maps(*(array.astype(np.float32) for array in start.arrays()))
     rate = _RATE * float(np.sqrt(np.mean(maps.planes**2)))
     adams, scale_adam = [Adam(rate) for _ in maps.arrays()], Adam(_SCALE_RATE)
@@ -62,7 +61,7 @@ def train_maps(
     for step in range(n_steps):
         queries = rng.permutation(len(units))[:N_QUERIES]
         items = rng.permutation(len(units))[:N_ITEMS]
-        exact = teacher[queries] @ teacher[items].T / temperature
+        exact = units[queries] @ units[items].T / temperature
         exact[queries[:, None] == items] = EXCLUDED  # a row does not rank itself
         _, grads, grad_scale = list_loss(
             exact, units[queries], units[items], maps, math.exp(log_scale)
@@ -72,6 +71,21 @@ def train_maps(
             array -= pace * adam.step(grad)
         log_scale -= pace * float(scale_adam.step(np.array(grad_scale)))
     return Maps(*(array.astype(np.float64) for array in maps.arrays()))
+
+
+def start_from_itq(units: np.ndarray, n_bits: int, rng: np.random.RandomState) -> Maps:
+    """ITQ's planes as both maps, scaled so that |V'x + c| is 1 in the mean.
+
+    Where bits outnumber the directions in which the rows vary, ITQ's rotation is wide. Queries are
+    not centered: what the mean adds to their scores is the same for every item.
+    """
+    mean = units.mean(axis=0)
+    directions = leading_directions(units - mean, n_bits)
+    parts = (units - mean) @ directions
+    start = random_rotation(n_bits, rng)[: directions.shape[1]]
+    rotation, _ = learn_rotation(parts, start)
+    planes = directions @ rotation / np.abs(parts @ rotation).mean()
+    return Maps(planes, -mean @ planes, planes.copy(), np.zeros(n_bits))
 
 
 def list_loss(

@@ -1,36 +1,50 @@
-"""Rows averaged with their nearest neighbors: what near rows share is kept, what is odd is not.
+"""Rows drawn to the groups that they resemble: what a group shares is kept, what is odd is not.
 
-    x̃ = sum over the k nearest x' of x, and x itself, of max(x'x, 0)³ x', scaled to length 1
+    x̃ = w z + (1 - w) x        z = sum over centers c of p_c c, p = softmax(cosines of x with c / T)
 
-A neighbor counts by the third power of its cosine, 1 for the row itself: at .8 it counts half, at
-.5 an eighth. So rows in dense groups move far towards their group, and lonely ones less. Radenović,
-Tolias and Chum (2019) average queries with what they find so, by the same power.
+x, z and x̃ have length 1. The centers are those of k-means, w is 0.7, and T is half the standard
+deviation of the cosines of rows with centers, so that a row counts with the few centers that stand
+out for it. Single rows are noisy: in rows that are drawn to their groups, members of a group are
+near each other also where their own cosines are not large. It costs fidelity to the cosines of the
+rows themselves.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-_POWER = 3
-_BLOCK_BYTES = 1 << 26  # of the cosines that are computed at once
+from rankbits.methods.shallow.groups import find_centers
+from rankbits.methods.shallow.units import scale_to_units
+
+GROUP_SHARE = 0.7  # w
+_DEVIATIONS = 0.5  # T, in standard deviations of the cosines
+_N_ROUNDS = 15
 
 
-def smooth_rows(units: np.ndarray, n_neighbors: int) -> np.ndarray:
-    """Rows of length 1, each averaged with its nearest; 0 neighbors leaves them as they are.
+@dataclass(frozen=True)
+class Smoothing:
+    """The centers (g, d) of the groups, at length 1, and how a row weighs them."""
 
-    >>> rows = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, -1.0]])
-    >>> smooth_rows(rows, 1).round(3).tolist()
-    [[0.977, 0.213], [0.909, 0.416], [0.0, -1.0]]
-    """
-    if n_neighbors == 0 or len(units) == 1:
-        return units
-    n_averaged = min(n_neighbors + 1, len(units))
-    narrow = units.astype(np.float32)
-    size = max(1, _BLOCK_BYTES // (narrow.itemsize * len(narrow)))
-    smooth = np.empty_like(units)
-    for start in range(0, len(narrow), size):
-        cosines = narrow[start : start + size] @ narrow.T
-        nearest = np.argpartition(cosines, -n_averaged, axis=1)[:, -n_averaged:]
-        weights = np.maximum(np.take_along_axis(cosines, nearest, axis=1), 0) ** _POWER
-        smooth[start : start + size] = np.einsum("nk,nkd->nd", weights, narrow[nearest])
-    lengths = np.linalg.norm(smooth, axis=1, keepdims=True)
-    smooth /= np.where(lengths > 0, lengths, 1)
-    return smooth
+    centers: np.ndarray
+    temperature: float
+
+    def apply(self, units: np.ndarray) -> np.ndarray:
+        """Rows of length 1, drawn to their groups; rows of zeros stay.
+
+        >>> smoothing = Smoothing(np.eye(2), temperature=0.1)
+        >>> smoothing.apply(np.array([[0.6, 0.8], [0.0, 0.0]])).round(3).tolist()
+        [[0.265, 0.964], [0.0, 0.0]]
+        """
+        cosines = units @ self.centers.T / self.temperature
+        weights = np.exp(cosines - cosines.max(axis=1, keepdims=True))
+        groups = scale_to_units(weights @ self.centers)
+        smooth = scale_to_units(GROUP_SHARE * groups + (1 - GROUP_SHARE) * units)
+        return np.where(units.any(axis=1, keepdims=True), smooth, 0.0)
+
+
+def learn_smoothing(units: np.ndarray, n_groups: int, rng: np.random.RandomState) -> Smoothing:
+    """The smoothing by so many groups of rows, or fewer where there are fewer distinct rows."""
+    centers = scale_to_units(find_centers(units, n_groups, _N_ROUNDS, rng))
+    centers = centers[centers.any(axis=1)]
+    deviation = float((units @ centers.T).std())
+    return Smoothing(centers, _DEVIATIONS * deviation if deviation > 0 else 1.0)

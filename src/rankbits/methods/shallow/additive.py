@@ -1,0 +1,150 @@
+"""Additive codes: every four bits of an item name one of 16 vectors, whose sum is near to the item.
+
+The tables of `search_real` have an entry for each value of four bits anyway. So a query may give 16
+numbers for every four bits, in place of four weights that add up, and be scanned at the same speed:
+its products with the 16 vectors. Their sum is its product with what the code stands for.
+
+Notation:
+    x, q  rows, scaled to length 1        C  vectors (16 m, d) of m codebooks
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from rankbits.codes.sums import SumSearch, bits_to_entries, count_books, entries_to_bits
+from rankbits.errors import FileFormatError
+from rankbits.methods.shallow.codebooks import (
+    N_RESTARTS,
+    find_entries,
+    learn_codebooks,
+    measure_margins,
+)
+from rankbits.methods.shallow.descent import ALONG
+from rankbits.methods.shallow.distilled_training import start_from_itq
+from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.unit_hasher import UnitHasher
+
+_SMALLEST = np.finfo(np.float32).tiny  # size of a logit, so that its sign stays in float32
+
+
+class Additive(UnitHasher):
+    """Additive codes for real-valued queries, learned without labels to rank as cosines do.
+
+    Every four bits of a code name one of 16 vectors, and the code stands for their sum [1]_, which
+    a local search [2]_ brings near to the item, errors along the item counting most [3]_.
+    `project_queries` gives a query 16 numbers for every four bits, for `search_real`: its products
+    with the vectors. The codes keep more of the float ranking than bits that each have a weight,
+    at the same bytes and the same speed of search, but bits mean nothing by themselves: by Hamming
+    distance such codes rank badly, so queries cannot be encoded.
+
+    Parameters
+    ----------
+    n_bits : int, 1 to 4096, default=32
+        Code length.
+    n_groups : int, default=0
+        How many groups of rows there are to which rows, of items and of queries, are drawn before
+        anything else. 0 keeps the exact cosines, to find what float vectors find first. Take about
+        256 for large groups of rows that belong together, such as classes.
+    random_state : int, RandomState or None, default=None
+        Seed of the first rotation and of the rows that are drawn. Of more than 20,000 rows of X, so
+        many are drawn to learn from.
+
+    Attributes
+    ----------
+    vectors_ : ndarray of shape (16 * ceil(n_bits / 4), n_features)
+        C: 16 vectors for every four bits, those of the first bits first. If n_bits is no multiple
+        of four, the vectors that spare bits would name are zeros.
+    smoothing_ : Smoothing or None
+        Centers of the groups, and how rows are drawn to them.
+
+    References
+    ----------
+    .. [1] A. Babenko, V. Lempitsky, "Additive quantization for extreme vector compression", CVPR
+       2014.
+    .. [2] J. Martinez, S. Zakhmi, H. Hoos, J. Little, "LSQ++: lower running time and higher recall
+       in multi-codebook quantization", ECCV 2018.
+    .. [3] R. Guo, P. Sun, E. Lindgren, Q. Geng, D. Simcha, F. Chern, S. Kumar, "Accelerating
+       large-scale inference with anisotropic vector quantization", ICML 2020.
+
+    Examples
+    --------
+    >>> from rankbits.datasets import digits
+    >>> data = digits()
+    >>> hasher = Additive(16, random_state=0).fit(data.database_x)
+    >>> hasher.encode(data.database_x[:3])
+    BinaryCodes(n=3, n_bits=16, side='items')
+    >>> hasher.project_queries(data.query_x[:2]).shape
+    (2, 64)
+    """
+
+    query_kinds: ClassVar[tuple[str, ...]] = ("real",)
+    _arrays: ClassVar[Shapes] = {"vectors": ("v", "d")}
+    _facts: ClassVar[dict[str, type]] = {}
+
+    vectors_: np.ndarray
+
+    def __init__(self, n_bits: int = 32, *, n_groups: int = 0, random_state: Any = None) -> None:
+        self.n_bits = n_bits
+        self.n_groups = n_groups
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the codebooks from the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : ignored
+            Its length must be that of X.
+        """
+        n_bits, rng = self._code_length(), check_random_state(self.random_state)
+        units = self._learn_units(X, y, rng)
+        start = start_from_itq(units, n_bits, rng)
+        first = bits_to_entries(units @ start.planes + start.offsets > 0)
+        self.vectors_ = learn_codebooks(units, first, n_bits)
+        return self
+
+    @property
+    def _has_query_map(self) -> bool:
+        return True
+
+    def _block_rows(self, row_shape: tuple[int, ...]) -> int:
+        return max(1, super()._block_rows(row_shape) // 4)  # a row has four numbers for each bit
+
+    def _search(self) -> SumSearch:
+        return SumSearch.of_vectors(self.vectors_, self.n_bits_, ALONG, N_RESTARTS)
+
+    def _logits(self, rows: np.ndarray) -> np.ndarray:
+        units, search = self._units(rows), self._search()
+        start = np.zeros((len(rows), count_books(self.n_bits_)), np.uint8)
+        entries = find_entries(units, self.vectors_, search, start)
+        squares = (units**2).sum(axis=1)
+        margins = measure_margins(search, units @ self.vectors_.T, squares, entries)
+        sizes = np.maximum(np.abs(margins[:, : self.n_bits_]), _SMALLEST)
+        # Sweeps may end before every bit agrees with its margin: the bit counts.
+        logits: np.ndarray = np.where(entries_to_bits(entries, self.n_bits_) == 1, sizes, -sizes)
+        return logits
+
+    def _query_logits(self, rows: np.ndarray) -> np.ndarray:
+        tables: np.ndarray = self._units(rows) @ self.vectors_.T
+        return tables
+
+    def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        super()._restore(arrays, facts)
+        if len(self.vectors_) != 16 * count_books(self._code_length()):
+            raise FileFormatError(
+                f"the model must have {16 * count_books(self._code_length())} vectors for "
+                f"{self.n_bits} bits, got {len(self.vectors_)}"
+            )
+
+    def _torch_module(self) -> Any:
+        from rankbits.methods.onnx_additive import SearchedSums
+
+        return SearchedSums(self._unit_module(), self.vectors_, self._search(), self.n_bits_)
+
+    def _query_torch_module(self) -> Any:
+        from rankbits.methods.onnx_modules import Planes
+
+        return Planes(self._unit_module(), self.vectors_.T, np.zeros(len(self.vectors_)))

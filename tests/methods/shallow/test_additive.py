@@ -1,0 +1,151 @@
+"""Additive codes: codebooks against least squares, logits, and what they keep of a ranking."""
+
+import numpy as np
+import pytest
+
+import rankbits
+from rankbits import methods
+from rankbits.codes.sums import SumSearch, bits_to_entries, entries_to_bits
+from rankbits.datasets import digits
+from rankbits.errors import FileFormatError, InputError
+from rankbits.methods import ITQ, Additive, Distilled
+from rankbits.methods.shallow import codebooks
+from rankbits.methods.shallow.codebooks import fit_vectors, learn_codebooks, measure_margins
+from rankbits.methods.shallow.units import scale_to_units
+
+
+@pytest.fixture
+def units(rng):
+    return scale_to_units(rng.standard_normal((90, 7)) * np.arange(1, 8) + 0.5)
+
+
+def sum_of_errors(rows, vectors, entries):
+    """E of all rows and the ridge, one row after the other."""
+    total = (vectors**2).sum()
+    for row, code in zip(rows, entries, strict=True):
+        left = row - sum(vectors[16 * book + entry] for book, entry in enumerate(code))
+        total += left @ left + 3.0 * (row @ left) ** 2
+    return total
+
+
+def test_vectors_after_many_steps_are_where_the_sum_of_errors_is_smallest(rng, units):
+    entries = rng.integers(0, 16, (90, 3), dtype=np.uint8)
+    vectors = fit_vectors(units, entries, np.zeros((48, 7)), 400)
+    least = sum_of_errors(units, vectors, entries)
+    for _ in range(20):
+        moved = vectors + 1e-3 * rng.standard_normal(vectors.shape)
+        assert sum_of_errors(units, moved, entries) > least
+    assert sum_of_errors(units, fit_vectors(units, entries, vectors, 5), entries) <= least + 1e-9
+
+
+def test_steps_go_on_from_the_start_and_lower_the_sum_of_errors(rng, units):
+    entries = rng.integers(0, 16, (90, 3), dtype=np.uint8)
+    start = rng.standard_normal((48, 7))
+    sums = [
+        sum_of_errors(units, fit_vectors(units, entries, start, n), entries) for n in (0, 2, 8, 30)
+    ]
+    assert sums == sorted(sums, reverse=True)
+    assert sums[0] == pytest.approx(sum_of_errors(units, start, entries))
+
+
+def test_turns_lower_the_error_of_the_codes(rng, units):
+    first = rng.integers(0, 16, (90, 2), dtype=np.uint8)
+    errors = []
+    for n_turns in (1, 10):
+        vectors = learn_codebooks(units, first, 8, n_turns)
+        search = SumSearch.of_vectors(vectors, 8, 3.0, 32)
+        entries = codebooks.find_entries(units, vectors, search, first)
+        errors.append(sum_of_errors(units, vectors, entries) - (vectors**2).sum())
+    assert errors[1] < 0.9 * errors[0]
+
+
+def test_margins_say_by_how_much_a_bit_lowers_the_error(rng, units):
+    vectors = rng.standard_normal((32, 7))
+    search = SumSearch.of_vectors(vectors, 8, 3.0, 4)
+    entries = rng.integers(0, 16, (90, 2), dtype=np.uint8)
+    margins = measure_margins(search, units @ vectors.T, (units**2).sum(axis=1), entries)
+    for i in range(5):
+        for book in range(2):
+            errors = np.empty(16)
+            for entry in range(16):
+                code = entries[i].copy()
+                code[book] = entry
+                left = units[i] - vectors[code[0]] - vectors[16 + code[1]]
+                errors[entry] = left @ left + 3.0 * (units[i] @ left) ** 2
+            for bit in range(4):
+                is_set = np.arange(16) >> 3 - bit & 1 == 1
+                expected = errors[~is_set].min() - errors[is_set].min()
+                assert margins[i, 4 * book + bit] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_bits", [5, 8, 24])
+def test_tables_of_a_query_are_its_products_with_what_codes_stand_for(units, n_bits):
+    hasher = Additive(n_bits, random_state=0).fit(units)
+    bits = hasher.encode(units).bits()
+    entries = bits_to_entries(bits)
+    assert np.array_equal(entries_to_bits(entries, n_bits), bits)
+    decoded = hasher.vectors_.reshape(entries.shape[1], 16, -1)
+    sums = sum(decoded[book][column] for book, column in enumerate(entries.T))
+    index = rankbits.index.HammingIndex(n_bits)
+    index.add(hasher.encode(units))
+    scores, ids = index.search_real(hasher.project_queries(units[:6]), 90)
+    expected = np.take_along_axis(units[:6] @ sums.T, ids, axis=1)
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+def test_rows_are_encoded_alike_whatever_the_block_and_their_length(rng, units):
+    hasher = Additive(24, n_groups=4, random_state=0).fit(units)
+    whole = hasher.encode(units)
+    assert np.array_equal(whole[:20].packed, hasher.encode(units[:20]).packed)
+    lengths = 10.0 ** rng.integers(-200, 200, (len(units), 1))
+    np.testing.assert_allclose(hasher.project(lengths * units), hasher.project(units), atol=1e-9)
+
+
+def share_of_nearest(hasher, data):
+    """Share of a query's 10 items of largest cosine within its first 20."""
+    queries, items = scale_to_units(data.query_x), scale_to_units(data.database_x)
+    exact = np.argsort(-queries @ items.T, axis=1)[:, :10]
+    index = rankbits.index.HammingIndex(hasher.n_bits)
+    index.add(hasher.encode(data.database_x))
+    _, ids = index.search_real(hasher.project_queries(data.query_x), 20)
+    return np.mean([np.isin(*pair).mean() for pair in zip(exact, ids, strict=True)])
+
+
+def test_more_of_the_nearest_digits_are_found_than_by_weights_of_bits():
+    data = digits()
+    share = {
+        method: share_of_nearest(method(48, random_state=0).fit(data.database_x), data)
+        for method in (ITQ, Distilled, Additive)
+    }
+    assert share[Additive] > max(share[ITQ], share[Distilled]) + 0.01
+
+
+def test_codes_are_refused_as_queries_with_the_advice_to_search_by_real_numbers(units):
+    hasher = Additive(8, random_state=0).fit(units)
+    index = rankbits.index.HammingIndex(8)
+    index.add(hasher.encode(units))
+    with pytest.raises(InputError, match="must be encoded as queries"):
+        index.search(hasher.encode(units), 3)
+    with pytest.raises(InputError, match=r"queries of Additive have no bits"):
+        hasher.encode_queries(units)
+
+
+def test_a_model_whose_vectors_do_not_fit_its_bits_is_refused(units):
+    hasher = Additive(8, random_state=0).fit(units)
+    arrays, facts = hasher._state()
+    other = Additive(12)
+    other.n_features_in_ = units.shape[1]
+    with pytest.raises(FileFormatError, match="must have 48 vectors for 12 bits, got 32"):
+        other._restore(arrays, facts)
+
+
+def test_an_onnx_file_gives_the_codes_of_a_model_with_groups(units, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    hasher = Additive(12, n_groups=3, random_state=0).fit(units)
+    assert methods.export_onnx(hasher, tmp_path / "model.onnx") > 0
+    session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    rows = units.astype(np.float32)
+    codes, tables = session.run(["codes", "query_logits"], {"x": rows})
+    assert np.array_equal(codes, hasher.transform(rows))
+    np.testing.assert_allclose(tables, hasher.project_queries(rows), atol=1e-5)
