@@ -39,6 +39,7 @@ from rankbits._native._kernels import (
     score_bytes,
     score_vectors,
     soft_histogram,
+    tabulate_ties,
     to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
@@ -70,6 +71,7 @@ __all__ = [
     "score_bytes",
     "score_vectors",
     "soft_histogram",
+    "tabulate_ties",
     "threads",
     "to_planes",
     "use_dispatch",
