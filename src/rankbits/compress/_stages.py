@@ -9,7 +9,7 @@ import numpy as np
 from rankbits.compress._candidates import Coder
 from rankbits.compress._diagnosis import diagnose
 from rankbits.compress._lists import NO_POOL
-from rankbits.compress._measuring import measure_coder
+from rankbits.compress._measuring import Exam, measure_coder
 from rankbits.compress._peers import PEERS, Peer, measure_peer
 from rankbits.compress._plan import (
     Plan,
@@ -171,17 +171,8 @@ class Stages:
                     maker, n_bytes, self.task, truth, training, plan.pools, self.seed
                 )
             model = self.store.model_folder({"what": "model", **settings, **self._identity()})
-            return measure_coder(
-                maker,
-                n_bytes,
-                self.task,
-                truth,
-                training,
-                plan.pools,
-                model,
-                self.seed,
-                self.n_threads,
-            )
+            exam = Exam(self.task, truth, plan.pools, self.n_threads)
+            return measure_coder(maker, n_bytes, exam, training, model, self.seed)
 
         return self._cached("cell", measured, **settings)
 
