@@ -3,6 +3,7 @@
 #include "module.hpp"
 #include "products.hpp"
 #include "ranked_ties.hpp"
+#include "tie_table.hpp"
 
 namespace {
 
@@ -18,20 +19,28 @@ void create(RankedTies* self, Numbers marks, Integers starts, Out<uint32_t, nb::
             require(marks.data()[i - 1] <= marks.data()[i], "marks of a query must ascend");
         }
     }
-    require_shape("counts", counts, {marks.size(), 2});
-    new (self) RankedTies(marks.data(), starts.data(), starts.size() - 1, reinterpret_cast<RankCounts*>(counts.data()));
+    require_shape("counts", counts, {2, marks.size()});
+    new (self) RankedTies(marks.data(), starts.data(), starts.size() - 1, {counts.data(), counts.data() + marks.size()});
 }
 
 template <class Number>
-size_t add_block(RankedTies& self, In<Number, nb::ndim<2>> distances, Numbers slack, Out<uint8_t, nb::ndim<2>> is_open, size_t n_threads) {
-    require_shape("distances", distances, {self.n_queries(), distances.shape(1)});
+size_t add_block(RankedTies& self, In<Number, nb::ndim<2>> distances, Numbers slack, Matrix is_left_out, Out<uint8_t, nb::ndim<2>> is_open,
+                 size_t n_threads) {
+    const size_t n = distances.shape(1);
+    require_shape("distances", distances, {self.n_queries(), n});
     require_shape("slack", slack, {self.n_queries()});
-    require_shape("is_open", is_open, {self.n_queries(), distances.shape(1)});
+    require_shape("is_left_out", is_left_out, {self.n_queries(), n});
+    require_shape("is_open", is_open, {self.n_queries(), n});
+    const RankBlock<Number> block{distances.data(), slack.data(), is_left_out.data(), is_open.data(), n};
     size_t n_open = 0;
-    run(n_threads, [&](Workers& workers) {
-        return self.add_block(distances.data(), distances.shape(1), slack.data(), is_open.data(), &n_open, workers);
-    });
+    run(n_threads, [&](Workers& workers) { return self.add_block(block, &n_open, workers); });
     return n_open;
+}
+
+template <class Number>
+void define_add_block(nb::class_<RankedTies>& ties) {
+    ties.def("add_block", &add_block<Number>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_left_out").noconvert(),
+             nb::arg("is_open").noconvert(), nb::arg("n_threads") = 1);
 }
 
 template <class T>
@@ -52,24 +61,47 @@ void define_products(nb::module_& m) {
           nb::arg("squares").noconvert(), nb::arg("n_threads") = 1);
 }
 
+template <class Position>
+size_t tabulate(Numbers marks, In<Position, nb::ndim<1>> positions, In<uint32_t, nb::ndim<2>> counts, size_t n_items, uint64_t depth,
+                Out<int64_t, nb::ndim<2>> table) {
+    const size_t n = marks.size(), n_levels = table.shape(1);
+    require_shape("positions", positions, {n});
+    require_shape("counts", counts, {2, n});
+    require_shape("table", table, {2 * n + 1, n_levels});
+    require_range("positions", positions.data(), n, 0, static_cast<int64_t>(n_levels));
+    require(n_levels >= 1, "table must have a column for each level");
+    uint64_t n_counted = n;
+    for (size_t i = 0; i < 2 * n; ++i) n_counted += counts.data()[i];
+    require(n_counted <= n_items, "n_items must be at least as many as were counted");
+    const MarkedRanking<Position> ranking{marks.data(), positions.data(), counts.data(), counts.data() + n, n, n_items};
+    return TieTable(table.data(), n_levels, depth).fill(ranking);
+}
+
+template <class Position>
+void define_tables(nb::module_& m) {
+    m.def("tabulate_ties", &tabulate<Position>, nb::arg("marks").noconvert(), nb::arg("positions").noconvert(),
+          nb::arg("counts").noconvert(), nb::arg("n_items"), nb::arg("depth"), nb::arg("table").noconvert());
+}
+
 }  // namespace
 
 void define_ranked(nb::module_& m) {
     define_products<float>(m);
     define_products<double>(m);
-    nb::class_<RankedTies>(m, "RankedTies")
-        .def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert(), nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 4>())
-        .def("add_block", &add_block<double>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(),
-             nb::arg("n_threads") = 1)
-        .def("add_block", &add_block<float>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_open").noconvert(),
-             nb::arg("n_threads") = 1)
-        .def("add_pairs",
-             [](RankedTies& self, Integers queries, Numbers distances) {
-                 require_shape("distances", distances, {queries.size()});
-                 require_range("queries", queries.data(), queries.size(), 0, static_cast<int64_t>(self.n_queries()));
-                 for (size_t i = 0; i < distances.size(); ++i) require(distances.data()[i] == distances.data()[i], "distances must be numbers");
-                 self.add_pairs(queries.data(), distances.data(), queries.size());
-             },
-             nb::arg("queries"), nb::arg("distances"));
+    define_tables<uint8_t>(m);
+    define_tables<uint16_t>(m);
+    nb::class_<RankedTies> ties(m, "RankedTies");
+    ties.def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert(), nb::keep_alive<1, 2>(),
+             nb::keep_alive<1, 4>());
+    define_add_block<double>(ties);
+    define_add_block<float>(ties);
+    ties.def(
+        "add_pairs",
+        [](RankedTies& self, Integers queries, Numbers distances) {
+            require_shape("distances", distances, {queries.size()});
+            require_range("queries", queries.data(), queries.size(), 0, static_cast<int64_t>(self.n_queries()));
+            for (size_t i = 0; i < distances.size(); ++i) require(distances.data()[i] == distances.data()[i], "distances must be numbers");
+            self.add_pairs(queries.data(), distances.data(), queries.size());
+        },
+        nb::arg("queries"), nb::arg("distances"));
 }

@@ -42,7 +42,8 @@ void define_vectors(nb::module_& m, Number number) {
               require(are_below(rows, source.shape(0)), "rows must be rows of source");
               require(are_below(query_numbers, queries.shape(0)), "query_numbers must be rows of queries");
               int64_t bad_row = NO_BAD_ROW;
-              const VectorPairs pairs{source.data(), number, source.shape(1), queries.data(), rows.data(), query_numbers.data(), rows.size()};
+              const VectorPairs pairs{source.data(), number,      source.shape(0),      source.shape(1), queries.data(),
+                                      rows.data(),   query_numbers.data(), rows.size()};
               run(n_threads, [&](Workers& workers) { return score_vectors(pairs, Metric(metric), scores.data(), &bad_row, workers); });
               return bad_row == NO_BAD_ROW ? int64_t{-1} : bad_row;
           },

@@ -7,52 +7,58 @@
 #include <cstdint>
 #include <vector>
 
+#include "mark_grid.hpp"
 #include "workers.hpp"
 
 namespace rankbits {
 
 struct RankCounts {
-    uint32_t before;  // items beyond the mark in front of it and nearer than it
-    uint32_t at;
+    uint32_t* before;  // items beyond the mark in front of it and nearer than it
+    uint32_t* at;      // few of which are not zero, so that most of their memory is never touched
+};
+
+template <class Number>  // float or double
+struct RankBlock {
+    const Number* distances;     // n for each query
+    const double* slack;         // one for each query
+    const uint8_t* is_left_out;  // pairs that are not counted
+    uint8_t* is_open;            // whether the exact distance of a pair is still to be added
+    size_t n;
 };
 
 class RankedTies {
 public:
     // Query q has the marks from starts[q] to starts[q + 1], ascending; of equal ones the first counts. Marks and counts stay the caller's.
-    RankedTies(const double* marks, const int64_t* starts, size_t n_queries, RankCounts* counts);
+    RankedTies(const double* marks, const int64_t* starts, size_t n_queries, RankCounts counts)
+        : starts_(starts, starts + n_queries + 1), counts_(counts), grid_(marks, starts, n_queries) {}
 
     size_t n_queries() const { return starts_.size() - 1; }
 
-    // Adds n items to every query, distances in rows. is_open[q][i] says whether the exact distance is still to be added; n_open says of
-    // how many pairs. A slack of 0 leaves none open. False if stopped.
-    template <class Number>  // float or double
-    bool add_block(const Number* distances, size_t n, const double* slack, uint8_t* is_open, size_t* n_open, Workers& workers);
+    // Adds items to every query; n_open says how many pairs are open. A slack of 0 leaves none open. False if stopped.
+    template <class Number>
+    bool add_block(const RankBlock<Number>& block, size_t* n_open, Workers& workers);
 
     // Adds single pairs with exact distances.
     void add_pairs(const int64_t* queries, const double* distances, size_t n);
 
 private:
-    // A query's marks lie in equal cells of distance, so that a place is found in a step or two.
-    struct Grid {
-        double first = 0.0, last = 0.0, cells_per_unit = 0.0;
-        size_t n_cells = 0, start = 0;  // in cells_
-    };
-
-    size_t cell_of(const Grid& grid, double distance) const;  // in cells_
-    size_t first_not_below(size_t q, size_t cell, double distance) const;
-    template <bool IsExact, class Number>
-    size_t add_row(size_t q, const Number* row, size_t n, double slack, uint8_t* is_open);
     template <class Number>
-    size_t add_row_by_cells(size_t q, const Number* row, size_t n, double slack, uint8_t* is_open);
-    double cell_width(size_t q) const;
-    bool is_counted_by_cells(size_t q, double slack) const;
-    size_t add_near_a_mark(size_t q, double distance, double slack, uint8_t* is_open);
+    struct Row;
+    template <class Number>
+    struct Scratch;
 
-    const double* marks_;
-    RankCounts* counts_;
+    template <bool IsExact, class Number>
+    size_t add_part(const Row<Number>& row, Scratch<Number>& scratch);
+    template <class Number>
+    size_t add_by_cells(const Row<Number>& row);
+    template <bool IsExact>
+    size_t add_item(const MarkGrid::Query& query, const MarkGrid::Bucket& bucket, const RankCounts& counts, double distance, double slack,
+                    uint8_t* is_open) const;
+    RankCounts counts_of(size_t q) const { return {counts_.before + starts_[q], counts_.at + starts_[q]}; }
+
     std::vector<size_t> starts_;
-    std::vector<Grid> grids_;
-    std::vector<uint32_t> cells_;  // number of the first mark in each cell, within its query, and behind the last cell
+    RankCounts counts_;
+    MarkGrid grid_;
 };
 
 }  // namespace rankbits

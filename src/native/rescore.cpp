@@ -9,6 +9,7 @@ namespace rankbits {
 namespace {
 
 constexpr size_t PAIRS_A_SHARE = 256;
+constexpr size_t ROWS_A_SHARE = 64, ROWS_AHEAD = 2, ROW_PAIRS = 16;
 constexpr size_t PREFETCHED = 4;  // pairs ahead whose rows are asked for
 constexpr size_t VALUES = 256;    // of a byte
 
@@ -63,34 +64,97 @@ bool add_up(const Pairs& pairs, Make make, Byte byte, double* scores, Workers& w
     });
 }
 
-}  // namespace
+// Scores pairs of one row at a time, and remembers the lowest row that is not finite.
+class PairScorer {
+public:
+    PairScorer(const VectorPairs& pairs, Metric metric, double* scores)
+        : pairs_(pairs), scores_(scores), stride_(pairs.d * bytes_of(pairs.number)) {
+        const auto number = static_cast<size_t>(pairs.number);
+        score_ = score_kernels().score[number][static_cast<size_t>(metric)];
+        is_finite_ = score_kernels().is_finite[number];
+    }
 
-bool score_vectors(const VectorPairs& pairs, Metric metric, double* scores, int64_t* bad_row, Workers& workers) {
-    const ScoreKernels& run = score_kernels();
-    const auto number = static_cast<size_t>(pairs.number);
-    const Score score = run.score[number][static_cast<size_t>(metric)];
-    const size_t stride = pairs.d * bytes_of(pairs.number);
-    const auto* rows = static_cast<const uint8_t*>(pairs.rows);
+    const uint8_t* row_of(size_t pair) const {
+        return static_cast<const uint8_t*>(pairs_.rows) + static_cast<size_t>(pairs_.pair_rows[pair]) * stride_;
+    }
+    size_t stride() const { return stride_; }
+
+    void prefetch(size_t pair, size_t n_bytes) const {
+        for (size_t at = 0; at < n_bytes; at += 64) __builtin_prefetch(row_of(pair) + at);
+    }
+
+    int64_t bad_row() const { return lowest_; }
+
+    // The pairs are of one row, and at most ROW_PAIRS.
+    void score(const size_t* some, size_t n) {
+        const double* queries[ROW_PAIRS];
+        double scores[ROW_PAIRS];
+        for (size_t i = 0; i < n; ++i) queries[i] = pairs_.queries + static_cast<size_t>(pairs_.pair_queries[some[i]]) * pairs_.d;
+        score_(row_of(some[0]), queries, n, pairs_.d, scores);
+        bool is_finite = true;
+        for (size_t i = 0; i < n; ++i) {
+            scores_[some[i]] = scores[i];
+            is_finite &= std::isfinite(scores[i]);
+        }
+        if (is_finite || is_finite_(row_of(some[0]), pairs_.d)) return;  // what is not finite shows in the score
+        int64_t before = lowest_.load();
+        while (pairs_.pair_rows[some[0]] < before && !lowest_.compare_exchange_weak(before, pairs_.pair_rows[some[0]])) {}
+    }
+
+private:
+    const VectorPairs& pairs_;
+    double* scores_;
+    size_t stride_;
+    Score score_;
+    bool (*is_finite_)(const void*, size_t);
+    std::atomic<int64_t> lowest_{NO_BAD_ROW};
+};
+
+// Pairs as they come, ascending, so that a mapped file is read forwards.
+bool score_in_turn(const VectorPairs& pairs, PairScorer& scorer, Workers& workers) {
     std::atomic<size_t> next{0};
-    std::atomic<int64_t> lowest{NO_BAD_ROW};
-    const bool is_finished = workers.run([&](size_t w) {
-        for (size_t first; (first = next.fetch_add(PAIRS_A_SHARE)) < pairs.n_pairs;) {  // ascending: a mapped file is read forwards
+    return workers.run([&](size_t w) {
+        for (size_t first; (first = next.fetch_add(PAIRS_A_SHARE)) < pairs.n_pairs;) {
             if (workers.stopped(w)) return;
             const size_t last = std::min(first + PAIRS_A_SHARE, pairs.n_pairs);
             for (size_t i = first; i < last; ++i) {
-                const auto* row = rows + static_cast<size_t>(pairs.pair_rows[i]) * stride;
-                if (i + PREFETCHED < last) {
-                    const auto* ahead = rows + static_cast<size_t>(pairs.pair_rows[i + PREFETCHED]) * stride;
-                    for (size_t at = 0; at < std::min<size_t>(stride, 512); at += 64) __builtin_prefetch(ahead + at);
-                }
-                scores[i] = score(row, pairs.queries + static_cast<size_t>(pairs.pair_queries[i]) * pairs.d, pairs.d);
-                if (std::isfinite(scores[i]) || run.is_finite[number](row, pairs.d)) continue;  // what is not finite shows in the score
-                int64_t before = lowest.load();
-                while (pairs.pair_rows[i] < before && !lowest.compare_exchange_weak(before, pairs.pair_rows[i])) {}
+                if (i + PREFETCHED < last) scorer.prefetch(i + PREFETCHED, std::min<size_t>(scorer.stride(), 512));
+                scorer.score(&i, 1);
             }
         }
     });
-    *bad_row = lowest;
+}
+
+// All pairs of a row together: where rows have several, each is read once.
+bool score_by_rows(const VectorPairs& pairs, PairScorer& scorer, Workers& workers) {
+    // starts[r + 1] is where the pairs of row r begin in order, and, once they stand there, where they end.
+    std::vector<size_t> starts(pairs.n_rows + 2), order(pairs.n_pairs), rows;
+    for (size_t i = 0; i < pairs.n_pairs; ++i) ++starts[static_cast<size_t>(pairs.pair_rows[i]) + 2];
+    for (size_t r = 0; r < pairs.n_rows; ++r) {
+        if (starts[r + 2] > 0) rows.push_back(r);
+        starts[r + 2] += starts[r + 1];
+    }
+    for (size_t i = 0; i < pairs.n_pairs; ++i) order[starts[static_cast<size_t>(pairs.pair_rows[i]) + 1]++] = i;
+    std::atomic<size_t> next{0};
+    return workers.run([&](size_t w) {
+        for (size_t first; (first = next.fetch_add(ROWS_A_SHARE)) < rows.size();) {
+            if (workers.stopped(w)) return;
+            for (size_t i = first; i < std::min(first + ROWS_A_SHARE, rows.size()); ++i) {
+                if (i + ROWS_AHEAD < rows.size()) scorer.prefetch(order[starts[rows[i + ROWS_AHEAD]]], scorer.stride());
+                const size_t end = starts[rows[i] + 1];
+                for (size_t at = starts[rows[i]]; at < end; at += ROW_PAIRS) scorer.score(&order[at], std::min(ROW_PAIRS, end - at));
+            }
+        }
+    });
+}
+
+}  // namespace
+
+bool score_vectors(const VectorPairs& pairs, Metric metric, double* scores, int64_t* bad_row, Workers& workers) {
+    PairScorer scorer(pairs, metric, scores);
+    const bool is_dense = 2 * pairs.n_pairs >= pairs.n_rows;
+    const bool is_finished = is_dense ? score_by_rows(pairs, scorer, workers) : score_in_turn(pairs, scorer, workers);
+    *bad_row = scorer.bad_row();
     return is_finished;
 }
 

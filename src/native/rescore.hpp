@@ -14,8 +14,9 @@ enum class Number { half, single, whole, int8, uint8 };
 
 constexpr int64_t NO_BAD_ROW = INT64_MAX;
 
-// Score of a row of d numbers of one type for a query: Euclidean distance; minus the product; or 1 minus it, the row taken as of length 1.
-using Score = double (*)(const void* row, const double* query, size_t d);
+// Scores of a row of d numbers of one type for n queries, at least one: Euclidean distance; minus the product; or 1 minus it, the row taken
+// as of length 1.
+using Score = void (*)(const void* row, const double* const* queries, size_t n, size_t d, double* scores);
 
 struct ScoreKernels {
     Score score[5][3];  // [Number][Metric]
@@ -28,7 +29,7 @@ const ScoreKernels* avx2_score_kernels();  // null where the compiler or the CPU
 struct VectorPairs {
     const void* rows;  // n_rows of d numbers
     Number number;
-    size_t d;
+    size_t n_rows, d;
     const double* queries;        // d numbers each
     const int64_t* pair_rows;     // ascending, so that a mapped file is read forwards
     const int64_t* pair_queries;

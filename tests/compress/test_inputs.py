@@ -15,6 +15,7 @@ from rankbits.compress._inputs import (
     profile_vectors,
     require_different,
 )
+from rankbits.compress._task import prepare_task
 from rankbits.errors import InputError
 
 
@@ -79,6 +80,22 @@ def test_the_item_that_equals_a_query_is_found_whatever_the_type():
     assert equal_items(queries, items, profile.hashes).tolist() == [400, 3, -1]
 
 
+def test_a_query_that_bytes_cannot_hold_equals_no_item():
+    items = np.random.default_rng(0).integers(-128, 128, (500, 6)).astype(np.int8)
+    items[7] = 0
+    queries = np.array([items[30], np.full(6, 0.5), items[3] + 256.0, np.zeros(6)])
+    profile = profile_vectors("items", items)
+    assert equal_items(queries, items, profile.hashes).tolist() == [30, -1, -1, 7]
+    assert equal_items(queries[1:3], items, profile.hashes).tolist() == [-1, -1]
+
+
+def test_vectors_on_one_line_can_be_ranked_by_their_distances():
+    items = np.linspace(1, 2, 200)[:, None] * np.ones(32)
+    queries = np.linspace(1, 2, 30)[:, None] * np.ones(32)
+    task = prepare_task(items, queries, None, None, None, "l2", None, 0, None)
+    assert len(task.items) == 200
+
+
 def test_a_digest_depends_on_the_order():
     hashes = hash_rows(np.random.default_rng(0).standard_normal((9, 3)))
     assert digest(hashes) == digest(hashes.copy())
@@ -92,6 +109,11 @@ BAD = {
     "few items": ({"items": np.eye(32)}, "items must be at least 100"),
     "zeros": ({"items": np.zeros((200, 32))}, "all 200 rows are zero"),
     "constants": ({"items": np.ones((200, 32))}, "all 200 rows are the same"),
+    "one direction": (
+        {"items": np.linspace(1, 2, 200)[:, None] * np.ones(32, np.float16)},
+        "all 200 rows are multiples of one",
+    ),
+    "huge numbers": ({"items": 1e180 * np.eye(200, 32)}, "up to 1e\\+15, .* row 0 has greater"),
     "text": ({"items": np.full((200, 32), "a")}, "items must be real numbers"),
     "a level of an unknown item": (
         {"judgements": [(0, 600, 1)]},

@@ -6,8 +6,7 @@ import pytest
 from rankbits import methods
 from rankbits.compress._candidates import Coder, coders
 from rankbits.compress._lessons import N_PARTS, learning_parts, others, teach
-from rankbits.compress._measuring import measure_coder, score_kind
-from rankbits.compress._searching import build_search
+from rankbits.compress._measuring import Exam, measure_coder, score_kind
 from rankbits.compress._task import prepare_task
 from rankbits.compress._truth import check_metrics, rank_by_vectors, truth_of
 from rankbits.errors import InputError
@@ -79,15 +78,14 @@ def test_a_judged_query_is_asked_of_a_model_that_did_not_learn_from_it(vectors, 
     quick = {"encoder": "linear", "epochs": 2}
     coder = Coder("judged", "talr-ndcg", quick, lesson="judgements")
     training = np.arange(0, 600, 3)
-    cell = measure_coder(
-        coder, 2, task, truth, training, (20,), tmp_path / "x.model", seed=1, n_threads=1
-    )
+    exam = Exam(task, truth, (20,), 1)
+    cell = measure_coder(coder, 2, exam, training, tmp_path / "x.model", seed=1)
     for k, part in enumerate(learning_parts(60, seed=1)):
         hasher = methods.load(tmp_path / f"part{k}-x.model")
         assert hasher.report_["supervision"]["queries"] == 60 - len(part)
-        search = build_search(hasher, task.items, "cosine", 1)
         some = task.of_queries(part)
-        alone = score_kind(search, "real", some, truth.of_queries(part, some.relevance), (20,), 1)
+        its_truth = truth.of_queries(part, some.relevance)
+        alone = score_kind(exam.open_search(hasher), "real", Exam(some, its_truth, (20,), 1))
         for pool, by_metric in cell["kinds"]["real"]["values"].items():
             for metric, values in by_metric.items():
                 np.testing.assert_array_equal(np.array(values)[part], alone[pool][metric])

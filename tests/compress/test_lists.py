@@ -12,7 +12,7 @@ from rankbits.compress._lists import (
     score_lists,
     without_own,
 )
-from rankbits.compress._measuring import measure_kind
+from rankbits.compress._measuring import Exam, score_kind
 from rankbits.compress._searching import build_search
 
 
@@ -34,7 +34,7 @@ def test_every_pool_is_the_head_of_one_list_in_order_of_the_vectors(vectors, kin
     task, truth = task_of(vectors)
     hasher = methods.get("itq", n_bits=32, random_state=0).fit(task.items)
     search = build_search(hasher, task.items, "cosine", 1)
-    values = measure_kind(search, kind, task, truth, [20, 50], 1)["values"]
+    values = score_kind(search, kind, Exam(task, truth, [20, 50], 1))
     signs = 2.0 * hasher.encode(task.items).bits() - 1
     weights = hasher.project_queries(task.queries)
     scores = (weights if kind == "real" else np.where(weights > 0, 1.0, -1.0)) @ signs.T
@@ -52,7 +52,7 @@ def test_codes_without_re_ranking_are_scored_as_evaluate_scores_them(vectors, ki
     task, truth = task_of(vectors)
     hasher = methods.get("itq", n_bits=8, random_state=0).fit(task.items)
     search = build_search(hasher, task.items, "cosine", 1)
-    measured = measure_kind(search, kind, task, truth, [20], 1)["values"]["none"]
+    measured = score_kind(search, kind, Exam(task, truth, [20], 1))["none"]
     weights = hasher.project_queries(task.queries) if kind == "real" else None
     expected = evaluate(
         hasher.encode_queries(task.queries) if kind == "bits" else None,
@@ -70,7 +70,7 @@ def test_a_pool_of_all_items_scores_as_the_float_ranking(vectors):
     task, truth = task_of(vectors)
     hasher = methods.get("sign", n_bits=16).fit(task.items)
     search = build_search(hasher, task.items, "cosine", 1)
-    values = measure_kind(search, "real", task, truth, [len(task.items)], 1)["values"]
+    values = score_kind(search, "real", Exam(task, truth, [len(task.items)], 1))
     for name in truth.metrics:
         np.testing.assert_allclose(values[str(len(task.items))][name], truth.reference[name])
 
@@ -79,7 +79,7 @@ def test_a_held_out_item_does_not_find_itself(vectors):
     task, truth = task_of({**vectors, "queries": None})
     hasher = methods.get("itq", n_bits=32, random_state=0).fit(task.items)
     search = build_search(hasher, task.items, "cosine", 1)
-    values = measure_kind(search, "real", task, truth, [599], 1)["values"]["599"]
+    values = score_kind(search, "real", Exam(task, truth, [599], 1))["599"]
     np.testing.assert_allclose(values["overlap@10"], truth.reference["overlap@10"])
     assert not (truth.nearest == task.own[:, None]).any()
 

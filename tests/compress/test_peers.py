@@ -5,9 +5,8 @@ import pytest
 
 from compressing import task_of
 from rankbits import methods
-from rankbits.compress._measuring import measure_kind
+from rankbits.compress._measuring import Exam, score_kind
 from rankbits.compress._peers import PEERS, measure_peer
-from rankbits.compress._searching import build_search
 
 faiss = pytest.importorskip("faiss")
 BY_NAME = {peer.name: peer for peer in PEERS}
@@ -33,11 +32,12 @@ def test_raw_signs_of_all_numbers_score_as_our_sign_does(vectors):
     task, truth = task_of(vectors)
     content = measured(vectors, "sentence-transformers binary", 4)
     hasher = methods.get("sign", n_bits=32, center=False).fit(task.items)
-    ours = measure_kind(build_search(hasher, task.items, "cosine", 1), "bits", task, truth, [20], 1)
+    exam = Exam(task, truth, [20], 1)
+    ours = score_kind(exam.open_search(hasher), "bits", exam)
     theirs = content["kinds"]["bits"]["values"]
     for pool in ("none", "20"):
         assert np.mean(theirs[pool]["overlap@10"]) == pytest.approx(
-            np.mean(ours["values"][pool]["overlap@10"]), abs=1e-9 if pool == "none" else 0.02
+            np.mean(ours[pool]["overlap@10"]), abs=1e-9 if pool == "none" else 0.02
         )  # a pool is cut by faiss's own order of ties
 
 

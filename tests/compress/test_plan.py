@@ -1,16 +1,20 @@
 """The plan: what is left out where time is short."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from compressing import task_of
-from rankbits.compress._candidates import coders
+from rankbits.compress._candidates import Coder, coders
 from rankbits.compress._plan import (
+    Plan,
     Rates,
     describe_plan,
     make_plan,
     measure_rates,
     plan_of_size,
 )
+from rankbits.compress._stages import Stages
 
 NAMES = ["itq", "sign", "sign-raw", "lsh"]
 
@@ -67,3 +71,22 @@ def test_rates_are_those_of_small_runs(vectors):
     assert np.isfinite(
         [*sum(rates.fits.values(), ()), rates.encode, rates.search, rates.reference]
     ).all()
+
+
+def test_what_takes_a_moment_still_runs_when_little_time_is_left(monkeypatch):
+    """160 of 200 seconds are gone after the first cell, and the next would take 80."""
+
+    def cell(_stages, maker, _n_bytes, _plan, _truth):
+        values = {"none": {"nDCG@10": [1.0]}}
+        seconds = {"fit": 170.0 if maker.name == "slow" else 1.0}
+        return {"kinds": {"real": {"values": values}}, "seconds": seconds}, False
+
+    monkeypatch.setattr(Stages, "_cell", cell)
+    stages = Stages(None, None, 0, 1, lambda _line: None)
+    truth = SimpleNamespace(metrics=["nDCG@10"], reference={"nDCG@10": np.ones(1)})
+    tried = Coder("slow", "itq"), Coder("quick", "sign")
+    plan = Plan(tried, (8, 16), (), 100, 60, seconds={"slow": 160.0, "quick": 2.0})
+    cells = stages.measure(plan, truth, 200.0, has_peers=False)
+    measured = [(cell.method, cell.n_bytes) for cell in cells]
+    assert measured == [("slow", 8), ("quick", 8), ("quick", 16)]
+    assert stages.left_out == ["no time was left for slow (16 bytes)"]

@@ -51,7 +51,7 @@ def test_queries_with_nothing_relevant_are_left_out_and_told(vectors):
     task = prepared(vectors["items"], vectors["queries"], judged=judged)
     assert task.query_rows.tolist() == list(range(5, 60))
     assert task.relevance.judged[:, 0].tolist() == list(range(55))
-    assert "5 queries have nothing relevant and are left out" in task.notes
+    assert any("5 queries have nothing relevant" in note for note in task.notes)
 
 
 def test_labels_of_items_are_those_of_the_items_that_ask(vectors):
@@ -70,7 +70,7 @@ def test_many_queries_are_sampled_and_told():
 def test_zero_items_are_told(vectors):
     items = vectors["items"].copy()
     items[3] = 0
-    assert "1 items are zero" in prepared(items, vectors["queries"]).notes[0]
+    assert "1 item is zero" in prepared(items, vectors["queries"]).notes[0]
 
 
 def test_levels_follow_the_rank_in_the_float_ranking():

@@ -12,7 +12,8 @@ from sklearn.metrics import ndcg_score
 from oracles.scored import NAMES, require_means_over_orders, ties_by_score
 from rankbits import BinaryCodes, affinity, compare, evaluate, evaluate_vectors
 from rankbits.errors import FileFormatError, InputError
-from rankbits.histogram import _ranked, _vectors
+from rankbits.histogram import TieHistogram, _ranked, _vectors
+from rankbits.metrics import average_precision
 from realdata import real
 
 DTYPES = ["float16", "float32", "float64", "int8", "uint8", "int16", ">f4"]
@@ -189,6 +190,42 @@ def test_few_large_classes_with_equal_vectors_score_as_scikit_learn_averages_tie
             for q in range(4)
         ]
         np.testing.assert_allclose(result.per_query[name], expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["ip", "l2"])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_thousands_of_relevant_items_with_many_ties_are_ranked_as_whole_numbers_are(
+    dispatch, metric, n_threads, monkeypatch
+):
+    """Scores are whole numbers, which NumPy counts; classes come in no order, in two batches."""
+    rng = np.random.default_rng(6)
+    database, queries = rng.integers(-3, 4, (9000, 12)), rng.integers(-3, 4, (5, 12))
+    labels, own = rng.integers(0, 3, 9000), np.array([2, 0, 2, 1, 0])
+    monkeypatch.setattr(_ranked, "_RELEVANT", 9000)
+    result = evaluate_vectors(
+        queries.astype(np.float32),
+        database.astype(np.float32),
+        affinity.classes(own, labels),
+        ["AP", "nDCG(linear)@500"],
+        metric,
+        n_threads=n_threads,
+    )
+    products = queries @ database.T
+    scores = products if metric == "ip" else 2 * products - (database**2).sum(axis=1)
+    for q, label in enumerate(own):
+        _, tie = np.unique(-scores[q], return_inverse=True)
+        counts = np.stack(
+            [
+                np.bincount(tie[labels != label], minlength=tie.max() + 1),
+                np.bincount(tie[labels == label], minlength=tie.max() + 1),
+            ],
+            axis=1,
+        )
+        expected = average_precision(TieHistogram(counts[None], np.array([0, 1])))[0]
+        assert result.per_query["AP"][q] == pytest.approx(expected, abs=1e-12)
+        gains = (labels == label)[None].astype(int)
+        expected = ndcg_score(gains, scores[q : q + 1].astype(float), k=500)
+        assert result.per_query["nDCG(linear)@500"][q] == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_metric_of_the_first_ranks_is_the_same_beside_one_of_the_whole_ranking(run):

@@ -41,6 +41,7 @@ from rankbits._native._kernels import (
     score_tables,
     score_vectors,
     soft_histogram,
+    tabulate_ties,
     to_planes,
 )
 from rankbits._native._kernels import dispatch as _dispatch
@@ -74,6 +75,7 @@ __all__ = [
     "score_tables",
     "score_vectors",
     "soft_histogram",
+    "tabulate_ties",
     "threads",
     "to_planes",
     "use_dispatch",

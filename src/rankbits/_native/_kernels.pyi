@@ -199,10 +199,23 @@ def multiply_rows(
     squares: np.ndarray,
     n_threads: int = 1,
 ) -> None: ...
+def tabulate_ties(
+    marks: np.ndarray,
+    positions: np.ndarray,
+    counts: np.ndarray,
+    n_items: int,
+    depth: int,
+    table: np.ndarray,
+) -> int: ...
 
 class RankedTies:
     def __init__(self, marks: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> None: ...
     def add_block(
-        self, distances: np.ndarray, slack: np.ndarray, is_open: np.ndarray, n_threads: int = 1
+        self,
+        distances: np.ndarray,
+        slack: np.ndarray,
+        is_left_out: np.ndarray,
+        is_open: np.ndarray,
+        n_threads: int = 1,
     ) -> int: ...
     def add_pairs(self, queries: np.ndarray, distances: np.ndarray) -> None: ...

@@ -19,8 +19,7 @@ from rankbits.compress._candidates import Coder, coders, create_hasher
 from rankbits.compress._compressed import Compressed
 from rankbits.compress._lessons import teach
 from rankbits.compress._lists import NO_POOL
-from rankbits.compress._measuring import measure_kind
-from rankbits.compress._searching import build_search
+from rankbits.compress._measuring import Exam, score_kind
 from rankbits.compress._statistics import large_residual, quality_kept, student_quantile
 from rankbits.compress._task import Task, prepare_task
 from rankbits.compress._truth import (
@@ -123,11 +122,11 @@ def _values(
 ) -> np.ndarray:
     """The metric of each query, asked as the folder recommends."""
     chosen = compressed.recommendation
-    search = build_search(hasher, task.items, task.similarity, n_threads)
     pools = [] if chosen["pool"] is None else [min(chosen["pool"], len(task.items))]
-    measured = measure_kind(search, chosen["query"], task, truth, pools, n_threads)
+    exam = Exam(task, truth, pools, n_threads)
+    values = score_kind(exam.open_search(hasher), chosen["query"], exam)
     pool = str(pools[0]) if pools else NO_POOL
-    return np.array(measured["values"][pool][METRIC])
+    return np.array(values[pool][METRIC])
 
 
 def _refit(compressed: Compressed, task: Task, seed: int, n_threads: int | None) -> Any:

@@ -21,6 +21,8 @@ from rankbits.errors import InputError
 _READABLE = ("float16", "float32", "float64", "int8", "uint8")
 _BLOCK_CELLS = 1 << 22  # numbers of a block
 _HASH_SEED = 20_021
+_LARGEST = 1e15
+_SAME_DIRECTION = 1e-3  # sine of an angle, which float16 tells from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ def row_blocks(vectors: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def profile_vectors(name: str, vectors: np.ndarray) -> Profile:
-    """Go through all rows once; NaN, infinity, and rows that are all alike are refused."""
+    """Go through all rows once; NaN, infinity, huge numbers and zeros alone are refused."""
     norms, hashes = np.empty(len(vectors)), np.empty(len(vectors), np.uint64)
     for start, block in row_blocks(vectors):
         wide = block.astype(np.float64)
@@ -85,6 +87,12 @@ def profile_vectors(name: str, vectors: np.ndarray) -> Profile:
             raise InputError(
                 f"{name} must be finite, row {start + row} has NaN or infinity; drop or fill such "
                 "rows"
+            )
+        if np.abs(wide).max() > _LARGEST:
+            row = int(np.argmax(np.abs(wide).max(axis=1) > _LARGEST))
+            raise InputError(
+                f"{name} must be numbers up to {_LARGEST:g}, so that float32 holds their squares, "
+                f"row {start + row} has greater ones; scale them"
             )
         rows = slice(start, start + len(block))
         norms[rows] = np.sqrt(np.einsum("ij,ij->i", wide, wide))
@@ -100,6 +108,21 @@ def require_different(name: str, profile: Profile) -> None:
         raise InputError(
             f"{name} must differ from each other, but all {len(profile.hashes)} rows are the same"
         )
+
+
+def require_directions(name: str, vectors: np.ndarray, profile: Profile) -> None:
+    """Refuse vectors on one line, whose cosines are all 1, 0 or -1 up to rounding."""
+    first = int(np.argmax(profile.norms > 0))
+    direction = vectors[first].astype(np.float64) / profile.norms[first]
+    for start, block in row_blocks(vectors):
+        wide, norms = block.astype(np.float64), profile.norms[start : start + len(block)]
+        beside = wide - np.outer(wide @ direction, direction)
+        if (np.sqrt(np.einsum("ij,ij->i", beside, beside)) > _SAME_DIRECTION * norms).any():
+            return
+    raise InputError(
+        f"{name} must differ in direction, but all {len(vectors)} rows are multiples of one; "
+        "cosines cannot rank them"
+    )
 
 
 def hash_rows(rows: np.ndarray) -> np.ndarray:
@@ -127,10 +150,15 @@ def equal_items(
     Items whose hash agrees are compared number by number, at most `n_checked` for a query.
     """
     order = np.argsort(hashes, kind="stable")
-    cast = queries.astype(items.dtype)
-    own = np.full(len(queries), -1)
+    own, candidates = np.full(len(queries), -1), np.arange(len(queries))
+    if items.dtype.kind in "iu":  # which hold whole numbers of a range only
+        range_ = np.iinfo(items.dtype)
+        is_whole = (queries >= range_.min) & (queries <= range_.max) & (queries % 1 == 0)
+        candidates = np.flatnonzero(is_whole.all(axis=1))
+    cast = np.zeros(queries.shape, items.dtype)
+    cast[candidates] = queries[candidates].astype(items.dtype)
     starts = np.searchsorted(hashes[order], hash_rows(cast))
-    for query, start in enumerate(starts):
+    for query, start in zip(candidates, starts[candidates], strict=True):
         for item in order[start : start + n_checked]:
             if np.array_equal(items[item], cast[query]):
                 own[query] = item

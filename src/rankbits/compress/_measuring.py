@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankbits.compress._candidates import Coder, create_hasher
-from rankbits.compress._lessons import learning_parts, others, teach
+from rankbits.compress._candidates import Coder
 from rankbits.compress._lists import NO_POOL, ends_inside, score_pools, without_own
+from rankbits.compress._models import learn_models
 from rankbits.compress._searching import QUERY_KINDS, CodeSearch, build_search
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
@@ -25,17 +25,39 @@ TIMED_QUERIES = 32
 _REPEATS = 3
 _QUERIES_AT_ONCE = 128
 
+Values = dict[str, dict[str, list[float]]]  # of every query, by pool and metric
+
+
+class Exam(NamedTuple):
+    """What every candidate is asked.
+
+    Attributes
+    ----------
+    task, truth : Task and Truth
+        The questions, and what the answers are judged by.
+    pools : sequence of int
+        How many items are re-ranked, beside none.
+    n_threads : int or None
+        Threads of the searches; None takes all.
+    """
+
+    task: Task
+    truth: Truth
+    pools: Sequence[int]
+    n_threads: int | None
+
+    def of_queries(self, rows: np.ndarray) -> "Exam":
+        """The same for some of the queries."""
+        task = self.task.of_queries(rows)
+        return self._replace(task=task, truth=self.truth.of_queries(rows, task.relevance))
+
+    def open_search(self, hasher: Any) -> CodeSearch:
+        """Codes of all items by this model."""
+        return build_search(hasher, self.task.items, self.task.similarity, self.n_threads)
+
 
 def measure_coder(
-    coder: Coder,
-    n_bytes: int,
-    task: Task,
-    truth: Truth,
-    training: np.ndarray,
-    pools: Sequence[int],
-    model: Path,
-    seed: int,
-    n_threads: int | None,
+    coder: Coder, n_bytes: int, exam: Exam, training: np.ndarray, model: Path, seed: int
 ) -> dict[str, Any]:
     """Everything about one way to make codes of one length, ready for JSON.
 
@@ -45,181 +67,95 @@ def measure_coder(
         The way.
     n_bytes : int
         Bytes of a code.
-    task, truth : Task and Truth
-        What is asked, and what the answers are judged by.
+    exam : Exam
+        What is asked.
     training : ndarray of int64
         Rows of the items to learn from.
-    pools : sequence of int
-        How many items are re-ranked, beside none.
     model : Path
         Where the model is saved; one that is there is loaded instead of being learned again.
     seed : int
         Seed of the method.
-    n_threads : int or None
-        Threads of the searches; None takes all.
     """
-    started = time.perf_counter()
-    fit = partial(fit_or_load, coder, n_bytes, task, training, seed=seed, n_threads=n_threads)
+    moments = [time.perf_counter()]
     try:
-        hasher = fit(model)
-        is_taught = coder.lesson == "judgements"
-        parts = learning_parts(len(task.queries), seed) if is_taught else []
-        unseen = [
-            (fit(model.with_name(f"part{k}-{model.name}"), others(part, len(task.queries))), part)
-            for k, part in enumerate(parts)
-        ]
+        models = learn_models(coder, n_bytes, exam.task, training, model, seed, exam.n_threads)
     except InputError as error:
         return {"left_out": str(error)}
-    fitted = time.perf_counter()
-    search = build_search(hasher, task.items, task.similarity, n_threads)
-    encoded = time.perf_counter()
-    values = {
-        kind: score_parts(unseen, kind, task, truth, pools, n_threads)
-        if is_taught
-        else score_kind(search, kind, task, truth, pools, n_threads)
-        for kind in QUERY_KINDS
-    }
+    moments.append(time.perf_counter())
+    search = exam.open_search(models.hasher)
+    moments.append(time.perf_counter())
+    score = partial(score_parts, models.unseen) if models.unseen else partial(score_kind, search)
     kinds = {
-        kind: {
-            "values": values[kind],
-            "microseconds": time_pools(search, kind, task, pools, truth.depth),
-        }
+        kind: {"values": score(kind, exam), "microseconds": time_pools(search, kind, exam)}
         for kind in QUERY_KINDS
     }
+    moments.append(time.perf_counter())
     return {
-        "bits": hasher.n_bits_,
+        "bits": models.hasher.n_bits_,
         "model": model.name,
         "model_bytes": sum(file.stat().st_size for file in model.iterdir()),
         "kinds": kinds,
-        "seconds": {
-            "fit": fitted - started,
-            "encode": encoded - fitted,
-            "measure": time.perf_counter() - encoded,
-        },
+        "seconds": dict(zip(("fit", "encode", "measure"), np.diff(moments).tolist(), strict=True)),
     }
 
 
-def fit_or_load(
-    coder: Coder,
-    n_bytes: int,
-    task: Task,
-    training: np.ndarray,
-    model: Path,
-    learners: np.ndarray | None = None,
-    *,
-    seed: int,
-    n_threads: int | None,
-) -> Any:
-    """The fitted method, which is saved; a model that was saved before is the same one."""
-    from rankbits import methods
-
-    if model.exists():
-        return methods.load(model)
-    hasher = create_hasher(coder, n_bytes, seed, n_threads)
-    teach(hasher, coder, task, training, learners)
-    hasher.save(model)
-    return methods.load(model)  # what is measured is what a user will load
-
-
-Values = dict[str, dict[str, list[float]]]  # of every query, by pool and metric
-
-
-def score_parts(
-    unseen: Sequence[tuple[Any, np.ndarray]],
-    kind: str,
-    task: Task,
-    truth: Truth,
-    pools: Sequence[int],
-    n_threads: int | None,
-) -> Values:
+def score_parts(unseen: Sequence[tuple[Any, np.ndarray]], kind: str, exam: Exam) -> Values:
     """Values of every query by the model that did not learn from it."""
     columns: dict[str, dict[str, np.ndarray]] = {}
     for hasher, part in unseen:
-        some = task.of_queries(part)
-        search = build_search(hasher, task.items, task.similarity, n_threads)
-        values = score_kind(
-            search, kind, some, truth.of_queries(part, some.relevance), pools, n_threads
-        )
+        values = score_kind(exam.open_search(hasher), kind, exam.of_queries(part))
         for pool, by_metric in values.items():
             for metric, column in by_metric.items():
                 place = columns.setdefault(pool, {})
-                place.setdefault(metric, np.empty(len(task.queries)))[part] = column
+                place.setdefault(metric, np.empty(len(exam.task.queries)))[part] = column
     return {
         pool: {metric: column.tolist() for metric, column in by_metric.items()}
         for pool, by_metric in columns.items()
     }
 
 
-def measure_kind(
-    search: CodeSearch,
-    kind: str,
-    task: Task,
-    truth: Truth,
-    pools: Sequence[int],
-    n_threads: int | None,
-) -> dict[str, Any]:
-    """Values of every query by pool and metric, and the microseconds of a query by pool."""
-    return {
-        "values": score_kind(search, kind, task, truth, pools, n_threads),
-        "microseconds": time_pools(search, kind, task, pools, truth.depth),
-    }
-
-
-def score_kind(
-    search: CodeSearch,
-    kind: str,
-    task: Task,
-    truth: Truth,
-    pools: Sequence[int],
-    n_threads: int | None,
-) -> Values:
+def score_kind(search: CodeSearch, kind: str, exam: Exam) -> Values:
     """Values of every query by pool and metric."""
-    depth = max([*pools, 4 * truth.depth])
-    depth = min(depth + int((task.own >= 0).any()), len(task.items))
-    distances, ids = _in_parts(task.queries, lambda part: search.nearest(part, kind, depth,
-                                                                         n_threads))  # fmt: skip
-    distances, ids = without_own(distances, ids, task.own)
-    n_ranked = len(task.items) - int((task.own >= 0).any())
+    task, truth, pools, n_threads = exam
+    n_own = int((task.own >= 0).any())
+    depth = min(max([*pools, 4 * truth.depth]) + n_own, len(task.items))
+    nearest = partial(search.nearest, kind=kind, k=depth, n_threads=n_threads)
+    distances, ids = without_own(*_in_parts(task.queries, nearest), task.own)
     heads = None
-    if not ends_inside(distances, truth.depth, n_ranked):  # ties longer than the lists
-        heads = _score_all_items(search, kind, task, truth, n_threads)
+    if not ends_inside(distances, truth.depth, len(task.items) - n_own):  # ties longer than lists
+        heads = _score_all_items(search, kind, exam)
     return score_pools(truth, task, distances, ids, pools, heads)
 
 
-def time_pools(
-    search: CodeSearch, kind: str, task: Task, pools: Sequence[int], k: int
-) -> dict[str, float]:
+def time_pools(search: CodeSearch, kind: str, exam: Exam) -> dict[str, float]:
     """Microseconds of a query from its vector to its answer, on one thread, by pool.
 
     Queries come together, as many as `TIMED_QUERIES`; the best of several times counts.
     """
-    queries = task.queries[:TIMED_QUERIES]
+    queries = exam.task.queries[:TIMED_QUERIES]
     times = {}
-    for pool in (None, *pools):
+    for pool in (None, *exam.pools):
         best = np.inf
         for _ in range(_REPEATS):
             started = time.perf_counter()
-            search.search(queries, k, kind, pool, n_threads=1)
+            search.search(queries, exam.truth.depth, kind, pool, n_threads=1)
             best = min(best, time.perf_counter() - started)
         times[str(pool or NO_POOL)] = 1e6 * best / len(queries)
     return times
 
 
-def _score_all_items(
-    search: CodeSearch, kind: str, task: Task, truth: Truth, n_threads: int | None
-) -> dict[str, np.ndarray]:
+def _score_all_items(search: CodeSearch, kind: str, exam: Exam) -> dict[str, np.ndarray]:
     """Exact values of rankings by code, however long their ties are."""
-    hasher = search.hasher
-    queries = hasher.encode_queries(task.queries) if kind == "bits" else None
+    hasher, queries, truth = search.hasher, exam.task.queries, exam.truth
     return evaluate(
-        queries,
+        hasher.encode_queries(queries) if kind == "bits" else None,
         search.index.codes(),
         truth.affinity,
         truth.metrics,
-        query_weights=None if kind == "bits" else hasher.project_queries(task.queries),
+        query_weights=None if kind == "bits" else hasher.project_queries(queries),
         reference=truth.nearest,
         exclude_self=truth.own,
-        n_threads=n_threads,
+        n_threads=exam.n_threads,
     ).per_query
 
 

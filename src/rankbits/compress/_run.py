@@ -1,30 +1,24 @@
 """The run: check, look, plan, measure cell by cell, choose, write."""
 
-import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
-from rankbits.codes import MAX_BITS
 from rankbits.compress import _folder
 from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._compressed import Compressed
 from rankbits.compress._lists import pools_of
-from rankbits.compress._peers import require_faiss
+from rankbits.compress._options import Options, check_options
 from rankbits.compress._results import Cell, collect_candidates, summarize
 from rankbits.compress._searching import build_search
 from rankbits.compress._stages import Stages
-from rankbits.compress._store import CellStore
-from rankbits.compress._task import FEWEST_QUERIES, Task, prepare_task
+from rankbits.compress._store import CellStore, open_work_folder
+from rankbits.compress._task import Task, prepare_task
 from rankbits.compress._truth import check_metrics
 from rankbits.compress._words import Report
-from rankbits.errors import InputError
 from rankbits.metrics import NamedMetric
 
 BYTES = (8, 16, 32)
@@ -110,74 +104,30 @@ def compress(
         The folder, opened.
     """
     started = time.monotonic()
-    say = report or (lambda _line: None)
     target = _folder.require_target(out)
-    options = _check_options(n_bytes, keep, methods, pools, peers, budget, onnx, random_state)
-    if n_queries is not None:
-        _check.whole("n_queries", n_queries, FEWEST_QUERIES)
-    with _work_folder(target) as work:
-        task = prepare_task(
-            items,
-            queries,
-            judgements,
-            query_labels,
-            item_labels,
-            similarity,
-            n_queries,
-            options.seed,
-            work,
-        )
+    options = check_options(
+        n_bytes, keep, methods, pools, peers, budget, n_queries, onnx, random_state
+    )
+    sources = items, queries, judgements, query_labels, item_labels
+    with open_work_folder(target) as work:
+        task = prepare_task(*sources, similarity, options.n_queries, options.seed, work)
         requests = check_metrics(metrics, task.relevance.kind)
-        for note in task.notes:
-            say(f"note: {note}")
+        say = report or (lambda _line: None)
         stages = Stages(CellStore(work), task, options.seed, n_threads, say, started)
         result, cells = _measure(stages, options, requests)
-        result["vectors"] = _path_of_vectors(items)
-        result["data"] = _facts(stages.task, items, queries)
+        result |= {"vectors": _path_of_vectors(items), "data": _facts(stages.task, items, queries)}
         _write(result, cells, stages, target, with_onnx=options.with_onnx)
         _folder.remove_work(work)
     say(result["recommendation"]["sentence"])
     return Compressed(target)
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The arguments that do not depend on the data, checked."""
-
-    lengths: tuple[int, ...]
-    keep: float
-    methods: tuple[str, ...] | None
-    pools: tuple[int, ...]
-    has_peers: bool
-    budget_seconds: float | None
-    with_onnx: bool
-    seed: int
-
-
-def _check_options(
-    n_bytes: Any, keep: Any, methods: Any, pools: Any, peers: Any, budget: Any, onnx: Any, seed: Any
-) -> _Options:
-    if not 0 < _check.number("keep", keep) <= 1:
-        raise InputError(f"keep must be a share, above 0 and at most 1, got {keep}")
-    options = _Options(
-        _lengths(n_bytes),
-        float(keep),
-        None if methods is None else tuple(coder.name for coder in coders(methods)),
-        tuple(_check.whole("pools", pool, 1) for pool in pools),
-        _check.flag("peers", peers),
-        None if budget is None else 60 * _check.number("budget", budget, closed=False),
-        _check.flag("onnx", onnx),
-        _check.whole("random_state", seed, 0),
-    )
-    if options.has_peers:
-        require_faiss()
-    return options
-
-
 def _measure(
-    stages: Stages, options: _Options, requests: tuple[NamedMetric, ...]
+    stages: Stages, options: Options, requests: tuple[NamedMetric, ...]
 ) -> tuple[dict[str, Any], list[Cell]]:
     """All stages one after the other; the result lacks only what files say."""
+    for note in stages.task.notes:
+        stages.report(f"note: {note}")
     depth = max(request.k or 1 for request in requests)
     pools = pools_of(options.pools, depth, len(stages.task.items))
     has_budget = options.budget_seconds is not None
@@ -223,34 +173,6 @@ def _write(
     needs_vectors = chosen["pool"] is not None and result["vectors"] is None
     vectors = task.items if needs_vectors else None
     _folder.write_folder(target, result, search, vectors, with_onnx=with_onnx)
-
-
-@contextmanager
-def _work_folder(target: Path) -> Iterator[Path]:
-    """The folder beside the target that holds finished parts; one process has it at a time."""
-    work = target.parent / f".{target.name}.work"
-    work.mkdir(exist_ok=True)
-    lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"out is being written by another process, {target}; wait until it has ended"
-            ) from None
-        yield work
-    finally:
-        os.close(lock)
-        with suppress(OSError):  # it stays if anything is finished
-            work.rmdir()
-
-
-def _lengths(n_bytes: Iterable[int] | int) -> tuple[int, ...]:
-    several = n_bytes if isinstance(n_bytes, Iterable) else (n_bytes,)
-    lengths = sorted({_check.whole("n_bytes", length, 1, MAX_BITS // 8) for length in several})
-    if not lengths:
-        raise InputError("n_bytes must not be empty")
-    return tuple(lengths)
 
 
 def _path_of_vectors(items: Any) -> str | None:

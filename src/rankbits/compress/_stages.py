@@ -9,7 +9,7 @@ import numpy as np
 from rankbits.compress._candidates import Coder
 from rankbits.compress._diagnosis import diagnose
 from rankbits.compress._lists import NO_POOL
-from rankbits.compress._measuring import measure_coder
+from rankbits.compress._measuring import Exam, measure_coder
 from rankbits.compress._peers import PEERS, Peer, measure_peer
 from rankbits.compress._plan import (
     Plan,
@@ -29,6 +29,7 @@ from rankbits.errors import InputError
 from rankbits.metrics import NamedMetric
 
 _LAST_START = 0.8  # of the budget: no cell begins later
+_LAST_END = 0.95  # unless it is expected to end before this
 
 
 @dataclass
@@ -137,9 +138,10 @@ class Stages:
         makers: list[Coder | Peer] = [*plan.coders, *(PEERS if has_peers else ())]
         jobs = [(maker, n) for maker in makers for n in plan.n_bytes]
         cells: list[Cell] = []
+        late: dict[str, list[int]] = {}
         for number, (maker, n_bytes) in enumerate(jobs, start=1):
-            if budget_seconds is not None and self.used_seconds > _LAST_START * budget_seconds:
-                self.left_out.append(f"no time was left for {maker.name} of {n_bytes} bytes")
+            if budget_seconds is not None and self._is_late(maker, plan, budget_seconds):
+                late.setdefault(maker.name, []).append(n_bytes)
                 continue
             content, is_old = self._cell(maker, n_bytes, plan, truth)
             if "left_out" in content:
@@ -149,9 +151,19 @@ class Stages:
             cells.append(Cell(maker.name, n_bytes, content, isinstance(maker, Peer)))
             name = f"{number}/{len(jobs)} {maker.name}, {n_bytes} bytes"
             self.report(f"{name}: {_shares(content, truth)} ({_how(content, is_old)})")
+        if late:
+            names = [f"{name} ({', '.join(map(str, some))} bytes)" for name, some in late.items()]
+            self.left_out.append(f"no time was left for {', '.join(names)}")
         if all(cell.is_peer for cell in cells):
             raise InputError(f"no method can make such codes: {'; '.join(self.left_out)}")
         return cells
+
+    def _is_late(self, maker: Coder | Peer, plan: Plan, budget_seconds: float) -> bool:
+        """Whether a cell must not begin; one that takes a moment may, until nearly the end."""
+        estimate = plan.seconds.get(maker.name, budget_seconds) / len(plan.n_bytes)
+        if self.used_seconds <= _LAST_START * budget_seconds:
+            return False
+        return self.used_seconds + estimate > _LAST_END * budget_seconds
 
     def _cell(
         self, maker: Coder | Peer, n_bytes: int, plan: Plan, truth: Truth
@@ -171,17 +183,8 @@ class Stages:
                     maker, n_bytes, self.task, truth, training, plan.pools, self.seed
                 )
             model = self.store.model_folder({"what": "model", **settings, **self._identity()})
-            return measure_coder(
-                maker,
-                n_bytes,
-                self.task,
-                truth,
-                training,
-                plan.pools,
-                model,
-                self.seed,
-                self.n_threads,
-            )
+            exam = Exam(self.task, truth, plan.pools, self.n_threads)
+            return measure_coder(maker, n_bytes, exam, training, model, self.seed)
 
         return self._cached("cell", measured, **settings)
 

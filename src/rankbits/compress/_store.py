@@ -5,15 +5,39 @@ depend on and appears as a whole, so a run that is killed at any moment and star
 what is finished and goes on with the rest.
 """
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rankbits._files import write_atomically
+from rankbits.errors import InputError
 
 FORMAT = 1
+
+
+@contextmanager
+def open_work_folder(target: Path) -> Iterator[Path]:
+    """The folder beside the target that holds finished parts; one process has it at a time."""
+    work = target.parent / f".{target.name}.work"
+    work.mkdir(exist_ok=True)
+    lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"out is being written by another process, {target}; wait until it has ended"
+            ) from None
+        yield work
+    finally:
+        os.close(lock)
+        with suppress(OSError):  # it stays if anything is finished
+            work.rmdir()
 
 
 class CellStore:

@@ -15,8 +15,10 @@ from rankbits.compress._inputs import (
     open_vectors,
     profile_vectors,
     require_different,
+    require_directions,
 )
 from rankbits.compress._truth import Relevance, answerable_queries, check_relevance
+from rankbits.compress._words import counted
 from rankbits.errors import InputError
 from rankbits.histogram import VECTOR_METRICS
 
@@ -122,6 +124,8 @@ def prepare_task(
     relevance = check_relevance(judged, query_labels, item_labels, n_asked, len(rows))
     profile = profile_vectors("items", rows)
     require_different("items", profile)
+    if similarity == "cosine":
+        require_directions("items", rows, profile)
     if asked is None:
         return _items_ask(rows, profile, relevance, similarity, n_queries, seed)
     norms = profile_vectors("queries", asked).norms
@@ -175,20 +179,22 @@ def _queries_ask(
     if similarity != "l2" and not query_norms.all():
         rows = np.flatnonzero(query_norms)
         notes.append(
-            f"{len(queries) - len(rows)} queries are zero, which ranks no item above another; they "
-            "are left out"
+            counted(len(queries) - len(rows), "query is zero", "queries are zero")
+            + ", which ranks no item above another; left out"
         )
     if not is_judged:
         n_rows = len(rows)
         rows = np.sort(rows[np.unique(hash_rows(asked[rows]), return_index=True)[1]])
         if len(rows) < n_rows:
-            notes.append(f"{n_rows - len(rows)} queries are copies of others; each is asked once")
+            some = counted(n_rows - len(rows), "query is a copy", "queries are copies")
+            notes.append(f"{some} of others; each is asked once")
     own = np.full(len(queries), -1)
     copies = equal_items(asked, items, profile.hashes)
     n_copies = int((copies[rows] >= 0).sum())
     if n_copies:
-        how = "are ranked as judged" if is_judged else "do not rank that item"
-        notes.append(f"{n_copies} queries are equal to an item: they {how}")
+        some = counted(n_copies, "query is equal", "queries are equal")
+        how = "is ranked as judged" if is_judged else "is left out of the ranking"
+        notes.append(f"{some} to an item, which {how}")
         own = own if is_judged else copies
     task = Task(
         items, profile, asked, np.arange(len(asked)), own, relevance, similarity, "queries",
@@ -215,14 +221,16 @@ def _answerable(task: Task) -> Task:
     n_empty = len(task.queries) - len(rows)
     if not n_empty:
         return task
-    note = f"{n_empty} queries have nothing relevant and are left out"
+    some = counted(n_empty, "query has", "queries have")
+    note = f"{some} nothing relevant; left out"
     return replace(task.of_queries(rows), notes=(*task.notes, note))
 
 
 def _item_notes(profile: Profile) -> tuple[str, ...]:
     notes = []
     if profile.n_zero:
-        notes.append(f"{profile.n_zero} items are zero; they have no direction and rank anywhere")
+        some = counted(profile.n_zero, "item is zero", "items are zero")
+        notes.append(f"{some}, without a direction; where such a vector ranks means nothing")
     return tuple(notes)
 
 

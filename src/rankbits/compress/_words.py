@@ -56,6 +56,15 @@ def advice_of(
     )
 
 
+def counted(n: int, one: str, many: str) -> str:
+    """A number and the words for one or for many.
+
+    >>> counted(1, "query is zero", "queries are zero"), counted(2, "item", "items")
+    ('1 query is zero', '2 items')
+    """
+    return f"{n:,} {one if n == 1 else many}"
+
+
 def percent(share: float) -> str:
     """A share in percent, with a digit more where it is near to all.
 

@@ -39,7 +39,7 @@ def evaluate_by_distance(
     for queries, hist in ranked:
         for request in requests:
             values[request.name][queries] = request.values(_first_ties(hist, request.k))
-        n_items[queries] = hist.counts.sum(axis=(1, 2))
+        n_items[queries] = hist.counts.reshape(len(queries), -1).sum(axis=1)
         n_relevant[queries] = n_items[queries] - hist.counts[:, :, 0].sum(axis=1)
     return Evaluation(
         apply_policy(values, n_relevant, empty),
@@ -60,9 +60,10 @@ def _first_ties(hist: TieHistogram, k: int | None) -> TieHistogram:
     """
     if k is None or hist.n_bits <= k + 1:
         return hist
-    n_first = k + 1
-    rest = hist.counts[:, n_first:].sum(axis=1, keepdims=True)
-    return TieHistogram(np.concatenate([hist.counts[:, :n_first], rest], axis=1), hist.levels)
+    first, others = np.split(hist.counts, [k + 1], axis=1)
+    # Level by level: NumPy is slow where the last axis is short.
+    rest = np.stack([others[:, :, v].sum(axis=1) for v in range(len(hist.levels))], axis=1)
+    return TieHistogram(np.concatenate([first, rest[:, None]], axis=1), hist.levels)
 
 
 def refuse_radius(requests: Sequence[NamedMetric], ranked_by: str) -> None:

@@ -21,14 +21,16 @@ class ItemBlock(Protocol):
     """Some items of a database, whose distances to all queries can be asked for."""
 
     def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """Distances of single pairs (queries[j], items[j]), queries ascending, as float64.
+        """Distances of single pairs (queries[j], items[j]), equal queries together, as float64.
 
         Items are numbered from the first of the block. Equal items have equal distances, whatever
         the block.
         """
         ...
 
-    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def rough(
+        self, queries: slice | np.ndarray, *, is_quick: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Distances (queries, items), and how far those of each query may be off.
 
         They are float64, or float32 if they may be quick rather than near.
@@ -93,10 +95,13 @@ class _CodeBlock:
         self._packed = codes.packed
 
     def exact(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
-        rows, n_pairs = np.unique(queries, return_counts=True)
-        return self._sums(self._weights[rows], self._packed[items], n_pairs)
+        starts = np.flatnonzero(np.diff(queries, prepend=-1))
+        n_pairs = np.diff(starts, append=len(queries))
+        return self._sums(self._weights[queries[starts]], self._packed[items], n_pairs)
 
-    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def rough(
+        self, queries: slice | np.ndarray, *, is_quick: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         weights, n_items = self._weights[queries], len(self._packed)
         distances = np.empty((len(weights), n_items))
         for start in range(0, len(weights), self._n_threads):  # each thread has a query of its own

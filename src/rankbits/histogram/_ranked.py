@@ -22,19 +22,25 @@ from rankbits.errors import InputError
 from rankbits.histogram._count import require_shape
 from rankbits.histogram._distances import DistanceSource, ItemBlock
 from rankbits.histogram._own_items import own_items
-from rankbits.histogram._rankings import compress_ties, stack_ties
-from rankbits.histogram._relevant import RelevantPairs, count_relevant, relevant_pairs
+from rankbits.histogram._rankings import stack_ties
+from rankbits.histogram._relevant import (
+    RelevantPairs,
+    count_relevant,
+    mask_relevant,
+    order_queries,
+    relevant_pairs,
+)
 from rankbits.histogram._table import TieHistogram
 
 Progress = Callable[[int, int], None]
 
 _QUERIES = 256
-_RELEVANT = 3 << 19  # pairs held at once, at some 25 bytes each
+_RELEVANT = 1 << 21  # pairs held at once, at some 18 bytes each
 _CELLS = 1 << 20  # distances of a block
 _QUICK_CELLS = 1 << 22  # the same of numbers in single precision, where few queries have marks
 _QUICK_MARKS = 256  # of a query, up to which single precision leaves few pairs open
 _MOST_OPEN = 0.06  # share of the pairs of a block, beyond which double precision is faster
-_MARK_ITEMS = 1 << 12  # few enough to stay in cache while several queries look at them
+_MARK_ITEMS = 1 << 15
 _TABLE_CELLS = 1 << 18  # counts of the histograms that are handed on together
 
 
@@ -43,13 +49,13 @@ class RankedQueries(NamedTuple):
 
     Attributes
     ----------
-    queries : slice
-        Consecutive queries, numbered from 0.
+    queries : ndarray of int
+        Numbers of the queries, from 0.
     histogram : TieHistogram
         Their ties, nearest first.
     """
 
-    queries: slice
+    queries: np.ndarray
     histogram: TieHistogram
 
 
@@ -62,7 +68,7 @@ def count_ranked(
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[RankedQueries]:
-    """Count the ties of each query's ranking by a real-valued distance, in order.
+    """Count the ties of each query's ranking by a real-valued distance.
 
     Parameters
     ----------
@@ -82,8 +88,8 @@ def count_ranked(
     Returns
     -------
     iterator of RankedQueries
-        Consecutive queries and their histogram. Neighboring ties whose items are all of the same
-        level come as one, since no order of them can be told from another.
+        Some queries and their histogram, until each has come once. Neighboring ties whose items
+        are all of the same level come as one, since no order of them can be told from another.
     """
     n_queries, n_items = source.shape
     require_shape(affinity, n_queries, n_items, source.what)
@@ -94,12 +100,14 @@ def count_ranked(
     own = np.full(n_queries, -1) if own is None else own
     n_relevant = count_relevant(affinity)[:, 1:].sum(axis=1)
     n_relevant -= affinity.pairs(np.arange(n_queries), own) > 0
-    for queries in _batches(n_relevant):
+    order, n_done = order_queries(affinity), 0
+    for place in _batches(n_relevant[order]):
+        queries = order[place]
         batch = _Batch(source, affinity, queries, own[queries], n_relevant[queries], threads)
-        for done in batch.count():
+        for n_items_done in batch.count():
             if progress is not None:
-                share = (queries.stop - queries.start) * done
-                progress(queries.start * n_items + share, n_queries * n_items)
+                progress(n_done * n_items + len(queries) * n_items_done, n_queries * n_items)
+        n_done += len(queries)
         yield from batch.histograms(depth)
 
 
@@ -120,13 +128,13 @@ class _Batch:
         self,
         source: DistanceSource,
         affinity: Affinity,
-        queries: slice,
+        queries: np.ndarray,
         own: np.ndarray,
         n_relevant: np.ndarray,
         n_threads: int,
     ) -> None:
         self._source, self._affinity, self._queries = source, affinity, queries
-        self._n_queries = queries.stop - queries.start
+        self._n_queries = len(queries)
         self._own, self._n_threads = own, n_threads
         self._starts = np.concatenate([[0], np.cumsum(n_relevant)])
         self._is_quick = bool(n_relevant.max(initial=0) <= _QUICK_MARKS)
@@ -134,7 +142,7 @@ class _Batch:
     def count(self) -> Iterator[int]:
         """Both passes; yields the number of items that the second has done."""
         self._find_marks()
-        self._counts = np.zeros((len(self._marks), 2), np.uint32)
+        self._counts = np.zeros((2, len(self._marks)), np.uint32)
         ties = _native.RankedTies(self._marks, self._starts, self._counts)
         for items in self._blocks(self._source.most_items):
             self._add_block(ties, items)
@@ -153,9 +161,8 @@ class _Batch:
         yield self._hand_on(self._n_queries, tables)
 
     def _hand_on(self, stop: int, tables: list[np.ndarray]) -> RankedQueries:
-        last = self._queries.start + stop
         histogram = stack_ties(tables, self._affinity.levels)
-        return RankedQueries(slice(last - len(tables), last), histogram)
+        return RankedQueries(self._queries[stop - len(tables) : stop], histogram)
 
     def _blocks(self, most_items: int) -> Iterator[slice]:
         n_items = self._source.shape[1]
@@ -176,53 +183,67 @@ class _Batch:
             pairs = self._relevant(items)
             if pairs.queries.size:
                 block = self._source.open_block(items, self._n_threads)
-                n_here = np.bincount(pairs.queries, minlength=self._n_queries)
-                first_here = np.cumsum(n_here) - n_here
-                places = np.arange(len(pairs.queries)) + (ends - first_here)[pairs.queries]
-                self._marks[places] = self._exact(block, pairs.queries, pairs.items)
-                self._positions[places] = pairs.positions
-                ends += n_here
+                distances = self._exact(block, pairs.queries, pairs.items)
+                stops = np.searchsorted(pairs.queries, np.arange(1, self._n_queries + 1))
+                for q, (start, stop) in enumerate(pairwise([0, *stops])):
+                    places = slice(ends[q], ends[q] + stop - start)
+                    self._marks[places] = distances[start:stop]
+                    self._positions[places] = pairs.positions[start:stop]
+                    ends[q] = places.stop
         for start, stop in pairwise(self._starts):
-            order = np.argsort(self._marks[start:stop])
-            self._marks[start:stop] = self._marks[start:stop][order]
-            self._positions[start:stop] = self._positions[start:stop][order]
+            self._sort_marks(slice(start, stop))
+
+    def _sort_marks(self, own: slice) -> None:
+        if len(self._affinity.levels) == 2:  # of which one is relevant
+            self._marks[own].sort()
+            return
+        order = np.argsort(self._marks[own])
+        self._marks[own] = self._marks[own][order]
+        self._positions[own] = self._positions[own][order]
 
     def _relevant(self, items: slice) -> RelevantPairs:
         pairs = relevant_pairs(self._affinity, self._queries, items)
+        if not self._owners(items).size:
+            return pairs
         is_other = self._own[pairs.queries] != pairs.items + items.start
         return RelevantPairs(*(column[is_other] for column in pairs))
+
+    def _owners(self, items: slice) -> np.ndarray:
+        """Places of the queries that are one of these items themselves."""
+        return np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
 
     def _exact(self, block: ItemBlock, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if queries.size == 0:
             return np.empty(0)
-        return block.exact(queries + self._queries.start, rows)
+        return block.exact(self._queries[queries], rows)
 
     def _add_block(self, ties: "_native.RankedTies", items: slice) -> None:
         """Count the irrelevant items of a block; open pairs by their exact distances."""
         block = self._source.open_block(items, self._n_threads)
         distances, slack = block.rough(self._queries, is_quick=self._is_quick)
-        relevant = relevant_pairs(self._affinity, self._queries, items)
-        distances[relevant.queries, relevant.items] = np.inf  # their places are known
-        owners = np.flatnonzero((self._own >= items.start) & (self._own < items.stop))
-        distances[owners, self._own[owners] - items.start] = np.inf
-        is_open = np.empty(distances.shape, np.uint8)
-        n_open = ties.add_block(distances, slack, is_open, self._n_threads)
+        is_left_out = mask_relevant(self._affinity, self._queries, items)  # their places are known
+        owners = self._owners(items)
+        is_left_out[owners, self._own[owners] - items.start] = True
+        is_open = np.empty(distances.shape, np.bool_)
+        n_open = ties.add_block(
+            distances, slack, is_left_out.view(np.uint8), is_open.view(np.uint8), self._n_threads
+        )
         self._is_quick = self._is_quick and n_open <= _MOST_OPEN * is_open.size
         if n_open:
-            queries, rows = np.nonzero(is_open.view(np.bool_))
+            queries, rows = np.nonzero(is_open)
             ties.add_pairs(queries, self._exact(block, queries, rows))
 
     def _table(self, q: int, depth: int | None) -> np.ndarray:
         """Counts (V, T) of one query's ranking."""
         own = slice(self._starts[q], self._starts[q + 1])
-        marks, n_levels = self._marks[own], len(self._affinity.levels)
-        is_new = np.ones(len(marks), bool)
-        is_new[1:] = marks[1:] > marks[:-1]
-        before, at = self._counts[own][is_new].T
-        n_ties = 2 * len(at) + 1
-        cells = self._positions[own] * np.int64(n_ties) + (2 * np.cumsum(is_new) - 1)
-        counts = np.bincount(cells, minlength=n_levels * n_ties).reshape(n_levels, n_ties)
-        counts[0, 1::2], counts[0, :-1:2] = at, before
-        n_others = self._source.shape[1] - (self._own[q] >= 0)
-        counts[0, -1] = n_others - counts.sum()
-        return compress_ties(counts, depth)
+        n_others = self._source.shape[1] - int(self._own[q] >= 0)
+        counts = np.zeros((2 * (own.stop - own.start) + 1, len(self._affinity.levels)), np.int64)
+        n_ties = _native.tabulate_ties(
+            self._marks[own],
+            self._positions[own],
+            np.ascontiguousarray(self._counts[:, own]),
+            n_others,
+            n_others if depth is None else depth,
+            counts,
+        )
+        return counts[:n_ties].T

@@ -13,26 +13,67 @@ _CELLS = 1 << 20  # pairs looked at together
 class RelevantPairs(NamedTuple):
     """Pairs of a query and an item that is relevant to it, sorted by query."""
 
-    queries: np.ndarray  # int64, from 0 in the slice of queries
+    queries: np.ndarray  # int64, places in the array of queries
     items: np.ndarray  # int64, from 0 in the slice of items
     positions: np.ndarray  # in the levels of the affinity, above 0
 
 
-def relevant_pairs(affinity: Affinity, queries: slice, items: slice) -> RelevantPairs:
-    """The relevant pairs of two slices.
+def order_queries(affinity: Affinity) -> np.ndarray:
+    """All queries, those that share relevant items side by side.
+
+    Whoever takes them in this order reads an item once for all queries of its class.
 
     Parameters
     ----------
     affinity : Affinity
-    queries, items : slice
-        Both with a start and a stop.
+    """
+    if isinstance(affinity, Classes):
+        return np.argsort(affinity.query_ids, kind="stable")
+    return np.arange(affinity.shape[0])
+
+
+def relevant_pairs(affinity: Affinity, queries: np.ndarray, items: slice) -> RelevantPairs:
+    """The relevant pairs of some queries and some items.
+
+    Parameters
+    ----------
+    affinity : Affinity
+    queries : ndarray of int
+        A run of `order_queries`.
+    items : slice
+        With a start and a stop.
     """
     if isinstance(affinity, Judgements):
-        return _judged_pairs(affinity, queries, items)
-    positions = affinity.indices(queries, items)
+        return _judged_pairs(affinity, _slice_of(queries), items)
+    if isinstance(affinity, Classes):
+        return _class_pairs(affinity, queries, items)
+    positions = affinity.indices(_slice_of(queries), items)
     flat = np.flatnonzero(positions != 0)  # of bools, which is several times as fast
     rows, columns = np.divmod(flat, positions.shape[1])
     return RelevantPairs(rows, columns, positions.ravel()[flat])
+
+
+def mask_relevant(affinity: Affinity, queries: np.ndarray, items: slice) -> np.ndarray:
+    """Whether an item is relevant to a query: bool of shape (queries, items).
+
+    Parameters
+    ----------
+    affinity : Affinity
+    queries : ndarray of int
+        A run of `order_queries`.
+    items : slice
+        With a start and a stop.
+    """
+    is_relevant: np.ndarray
+    if isinstance(affinity, Judgements):
+        is_relevant = np.zeros((len(queries), items.stop - items.start), np.bool_)
+        pairs = _judged_pairs(affinity, _slice_of(queries), items)
+        is_relevant[pairs.queries, pairs.items] = True
+    elif isinstance(affinity, Classes):
+        is_relevant = affinity.query_ids[queries, None] == affinity.database_ids(items)
+    else:
+        is_relevant = affinity.indices(_slice_of(queries), items) != 0
+    return is_relevant
 
 
 def count_relevant(affinity: Affinity) -> np.ndarray:
@@ -65,6 +106,20 @@ def _count_positions(affinity: Affinity, queries: np.ndarray, positions: np.ndar
     n_queries, n_levels = affinity.shape[0], len(affinity.levels)
     cells = queries * n_levels + positions
     return np.bincount(cells, minlength=n_queries * n_levels).reshape(n_queries, n_levels)
+
+
+def _slice_of(queries: np.ndarray) -> slice:
+    """Of consecutive queries."""
+    return slice(int(queries[0]), int(queries[-1]) + 1)
+
+
+def _class_pairs(affinity: Classes, queries: np.ndarray, items: slice) -> RelevantPairs:
+    classes, item_classes = affinity.query_ids[queries], affinity.database_ids(items)
+    members = {own: np.flatnonzero(item_classes == own) for own in np.unique(classes)}
+    rows = [members[own] for own in classes]
+    places = np.repeat(np.arange(len(queries)), [len(own) for own in rows])
+    columns = np.concatenate(rows)
+    return RelevantPairs(places, columns, np.ones(len(columns), np.uint8))
 
 
 def _judged_pairs(affinity: Judgements, queries: slice, items: slice) -> RelevantPairs:

@@ -105,12 +105,14 @@ class _VectorBlock:
             return np.square(distances)
         return distances - 1.0 if metric == "cosine" else distances
 
-    def rough(self, queries: slice, *, is_quick: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def rough(
+        self, queries: slice | np.ndarray, *, is_quick: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         is_quick = is_quick and not _has_wide_products()
         quick = self._rough_in_single(queries) if is_quick else None
         return self._rough_in_double(queries) if quick is None else quick
 
-    def _rough_in_single(self, queries: slice) -> tuple[np.ndarray, np.ndarray] | None:
+    def _rough_in_single(self, queries: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """None where single precision could overflow or vanish, or where double is exact.
 
         A product is off by at most d u |q| |x|, whatever the order of its sum, and so is a square
@@ -137,7 +139,7 @@ class _VectorBlock:
         distances += source.squares[queries, None].astype(np.float32)
         return distances, 2.0 * rounding * (norms + longest) ** 2
 
-    def _rough_in_double(self, queries: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _rough_in_double(self, queries: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         products, squares = self._products(self._source.queries[queries])
         if not (squares <= _LONGEST).all():
             raise InputError(_not_finite(self._first + int(np.argmin(squares <= _LONGEST))))

@@ -113,12 +113,22 @@ def _average_precision(ties: Ties, k: int | None, normalise: str) -> np.ndarray:
 
 def _sum_of_precisions(ties: Ties, m: np.ndarray) -> np.ndarray:
     """Expected sum of precisions at the positives within m places of each tie; one a query."""
-    adds = ties.p > 0  # often half of the ties have no positive
-    n, p, N, P = ties.n[adds], ties.p[adds], ties.N[adds], ties.P[adds]
-    spans, ramps = span_and_ramp(N, m[adds])
-    added = p / n * ((P + 1.0) * spans + (p - 1.0) / np.maximum(n - 1.0, 1.0) * ramps)
-    query = np.repeat(np.arange(len(adds)), np.count_nonzero(adds, axis=1))
-    return np.bincount(query, weights=added, minlength=len(adds))
+    several = (ties.p > 0.0) & (ties.n > 1.0)  # often half of the ties have no positive
+    n, p, N, P = ties.n[several], ties.p[several], ties.N[several], ties.P[several]
+    spans, ramps = span_and_ramp(N, m[several])
+    added = p / n * ((P + 1.0) * spans + (p - 1.0) / (n - 1.0) * ramps)
+    total = _sum_by_query(several, added)
+    single = (ties.p == 1.0) & (ties.n == 1.0)  # as most are in a ranking by real numbers
+    if single.any():
+        added = m[single] * (ties.P[single] + 1.0) / (ties.N[single] + 1.0)
+        total = total + _sum_by_query(single, added)
+    return total
+
+
+def _sum_by_query(mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sums of the values that stand where the mask is set, in its order; one a query."""
+    query = np.repeat(np.arange(len(mask)), np.count_nonzero(mask, axis=1))
+    return np.bincount(query, weights=values, minlength=len(mask))
 
 
 def _divisor(ties: Ties, k: int | None, normalise: str) -> np.ndarray:

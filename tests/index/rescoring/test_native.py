@@ -52,6 +52,19 @@ def test_scores_are_those_of_numpy_and_the_same_everywhere(dtype, metric, d):
     np.testing.assert_allclose(first, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("metric", range(3))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_pair_has_the_same_score_alone_and_among_all_pairs_of_its_row(dispatch, dtype, metric):
+    source, queries = vectors_of(dtype, 60, 13), vectors_of("float64", 23, 13, 1)
+    rows, numbers = np.divmod(np.random.default_rng(0).permutation(60 * 23), 23)
+    together, _ = scores_of(source, rows, numbers, queries, metric)
+    alone = [
+        scores_of(source, rows[i : i + 1], numbers[i : i + 1], queries, metric)[0][0]
+        for i in range(len(rows))
+    ]
+    assert together.tolist() == alone
+
+
 @pytest.mark.parametrize("level", _native.dispatch_levels())
 def test_every_finite_half_is_read_exactly(level):
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
