@@ -9,9 +9,10 @@ import pytest
 
 from made_results import made_result, write_part, write_result
 from rankbits import papers
-from rankbits.benchmark import load_results
+from rankbits.benchmark import Score, load_results
 from rankbits.errors import FileFormatError, InputError
 from rankbits.papers import _exact
+from rankbits.report import ScoreRow, ScoreTable
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -275,3 +276,12 @@ def test_orthodromes_are_great_circles_with_perfect_rankings():
     assert uneven["is_perfect"]
     crowded = _exact._judged_circle([0, 0, 1, 1] + [-1] * 20)
     assert not crowded["is_perfect"]
+
+
+def test_scores_that_print_alike_are_marked_alike():
+    scores = [0.48219, 0.48217, 0.4821]
+    rows = tuple(ScoreRow(str(score), (Score(score, None, 1),)) for score in scores)
+    table = ScoreTable("NDCG_T", ("8 bits",), rows)
+    printed = [table.shown(row, 0)[0] for row in rows]
+    assert printed == ["0.4822", "0.4822", "0.4821"]
+    assert [table.is_best(row, 0) for row in rows] == [True, True, False]
