@@ -285,3 +285,13 @@ def test_scores_that_print_alike_are_marked_alike():
     printed = [table.shown(row, 0)[0] for row in rows]
     assert printed == ["0.4822", "0.4822", "0.4821"]
     assert [table.is_best(row, 0) for row in rows] == [True, True, False]
+
+
+def test_a_table_says_how_many_seeds_its_scores_have(tmp_path):
+    for method, n_seeds in (("bre", 3), ("fasthash", 2), ("dpsh", 1)):
+        for bits in (12, 24):
+            for seed in range(n_seeds + (method == "fasthash" and bits == 24)):
+                write_result(tmp_path, made_result("cifar10-s1", method, bits, seed))
+    papers.write_report(tmp_path, ("markdown",))
+    text = (tmp_path / "tables.md").read_text()
+    assert "Seeds: 3, but FastHash 2 to 3 and DPSH 1." in text
