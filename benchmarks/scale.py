@@ -340,7 +340,7 @@ def messages(folder: str, repeats: int, n_items: int, n_queries: int) -> None:
         ]
         report(job="messages", seconds_of_a_count_of_nothing=float(np.median(calls)))
         tiny = [SyntheticShard(i, 16) for i in range(1000)]
-        distributed._ranges._FEWEST_PAIRS = 1  # a task for each
+        distributed._ranges._USUAL_PAIRS = 1  # a task for each
         distributed.count_ties(queries[:1], tiny[:50], query_labels=classes[:1])
         took, _ = seconds(
             lambda: distributed.count_ties(queries[:1], tiny, query_labels=classes[:1])

@@ -120,6 +120,20 @@ def test_a_file_without_an_array_or_cut_off_is_named(data_folder, given, tmp_pat
         evaluate_codes(S1, data_folder, [])
 
 
+def test_files_with_one_name_and_seed_are_refused_before_any_work(data_folder, given, tmp_path):
+    files = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        files.append(save(tmp_path / name, given))
+    with pytest.raises(
+        InputError, match=r"one/codes.npz and .*two/codes.npz are both of their-itq"
+    ):
+        evaluate_codes(S1, data_folder, files, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    files[1] = save(tmp_path / "two", given | {"seed": 3})
+    assert len(evaluate_codes(S1, data_folder, files)["runs"]) == 2
+
+
 def test_a_name_and_seeds_are_optional(data_folder, given, tmp_path):
     arrays = {name: value for name, value in given.items() if name not in ("method", "seed")}
     result = evaluate_codes(S1, data_folder, [save(tmp_path, arrays)])["runs"][0]

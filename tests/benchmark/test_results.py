@@ -112,6 +112,14 @@ def test_one_run_in_two_files_is_joined_or_refused(tmp_path):
         load_results(tmp_path)
 
 
+def test_two_files_of_codes_with_one_name_and_seed_are_refused(tmp_path):
+    for digest in ("a" * 64, "b" * 64):
+        write_result(tmp_path, made_result("cifar10-s1", "theirs", 8, codes=digest))
+    words = r"are both of theirs \(given codes\), 8 bits, split seed 0 and seed 0"
+    with pytest.raises(InputError, match=words):
+        load_results(tmp_path)
+
+
 def test_damaged_results_are_named_and_other_files_are_passed_over(tmp_path):
     file = write_result(tmp_path, made_result("cifar10-s1", "itq", 8))
     (tmp_path / "notes.json").write_text('{"mine": 1}')

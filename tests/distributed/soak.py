@@ -35,7 +35,7 @@ class Soak:
 
     def __init__(self, folder, report, rng, repeat):
         self.folder, self.report, self.rng, self.repeat = Path(folder), report, rng, repeat
-        _ranges._FEWEST_PAIRS, _ranges._GRAIN, _parts._PART_BYTES = 1, 128, 1
+        _ranges._USUAL_PAIRS, _ranges._GRAIN, _parts._PART_BYTES = 1, 128, 1
         self.cluster = TestCluster()
 
     def kill(self, what, n, pause):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Ranges of a few hundred items, so that small data make many tasks."""
-    monkeypatch.setattr(_ranges, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(_ranges, "_USUAL_PAIRS", 1)
     monkeypatch.setattr(_ranges, "_GRAIN", 128)
 
 
@@ -164,6 +164,21 @@ def test_shards_that_are_short_share_a_task(cluster):
     hist = distributed.count_ties(*shards, **labels, progress=lambda done, total: seen.append(done))
     assert seen == [5 * 9 * 700]
     assert_same(hist, expected)
+
+
+def test_a_small_count_has_a_task_for_each_worker(cluster, monkeypatch):
+    monkeypatch.setattr(_ranges, "_FEWEST_PAIRS", 1)
+    shards, labels, expected = slow_run(9, seconds=0.0)
+    seen = []
+    hist = distributed.count_ties(*shards, **labels, progress=lambda done, total: seen.append(done))
+    assert seen == [5 * 3 * 700, 5 * 6 * 700, 5 * 9 * 700]  # three workers, three shards each
+    assert_same(hist, expected)
+
+
+def test_queries_that_are_sent_once_for_all_tasks(cluster, small_tasks, monkeypatch):
+    monkeypatch.setattr(_ranges, "_SMALL_BYTES", 0)
+    shards, labels, expected = slow_run(4, seconds=0.0)
+    assert_same(distributed.count_ties(*shards, **labels), expected)
 
 
 @pytest.fixture

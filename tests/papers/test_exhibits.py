@@ -9,9 +9,10 @@ import pytest
 
 from made_results import made_result, write_part, write_result
 from rankbits import papers
-from rankbits.benchmark import load_results
+from rankbits.benchmark import Score, load_results
 from rankbits.errors import FileFormatError, InputError
 from rankbits.papers import _exact
+from rankbits.report import ScoreRow, ScoreTable
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -275,3 +276,22 @@ def test_orthodromes_are_great_circles_with_perfect_rankings():
     assert uneven["is_perfect"]
     crowded = _exact._judged_circle([0, 0, 1, 1] + [-1] * 20)
     assert not crowded["is_perfect"]
+
+
+def test_scores_that_print_alike_are_marked_alike():
+    scores = [0.48219, 0.48217, 0.4821]
+    rows = tuple(ScoreRow(str(score), (Score(score, None, 1),)) for score in scores)
+    table = ScoreTable("NDCG_T", ("8 bits",), rows)
+    printed = [table.shown(row, 0)[0] for row in rows]
+    assert printed == ["0.4822", "0.4822", "0.4821"]
+    assert [table.is_best(row, 0) for row in rows] == [True, True, False]
+
+
+def test_a_table_says_how_many_seeds_its_scores_have(tmp_path):
+    for method, n_seeds in (("bre", 3), ("fasthash", 2), ("dpsh", 1)):
+        for bits in (12, 24):
+            for seed in range(n_seeds + (method == "fasthash" and bits == 24)):
+                write_result(tmp_path, made_result("cifar10-s1", method, bits, seed))
+    papers.write_report(tmp_path, ("markdown",))
+    text = (tmp_path / "tables.md").read_text()
+    assert "Seeds: 3, but FastHash 2 to 3 and DPSH 1." in text

@@ -113,6 +113,7 @@ def evaluate_codes(
     given = [load_given_codes(file) for file in files]
     if not given:
         raise InputError("files must name at least one file of codes")
+    _require_distinct(given)
     store, source = ResultStore(out), load_source(chosen.data, data)
     runs = []
     for codes in given:
@@ -129,6 +130,19 @@ def evaluate_codes(
         if report is not None:
             report(result, is_old)
     return all_of(chosen, source, runs)
+
+
+def _require_distinct(given: Iterable[GivenCodes]) -> None:
+    """Refuse files that would be one run: a mean over them would say nothing about seeds."""
+    seen: dict[tuple[str, int, int, int], GivenCodes] = {}
+    for codes in given:
+        key = (codes.method, codes.database.n_bits, codes.split_seed, codes.seed)
+        first = seen.setdefault(key, codes)
+        if first is not codes:
+            raise InputError(
+                f"{first.file} and {codes.file} are both of {codes.method}, split seed "
+                f"{codes.split_seed} and seed {codes.seed}; give one of them another method or seed"
+            )
 
 
 def _require_split(codes: GivenCodes, chosen: Protocol, source: DataSource) -> ProtocolSplit:

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +239,20 @@ def _cells(runs: Sequence[StoredRun]) -> Iterator[ResultCell]:
         label = _label(run, has_versions=len(versions[_without_version(run)]) > 1)
         groups.setdefault((run.protocol, label, run.settings["bits"]), []).append(run)
     for (protocol, label, bits), group in sorted(groups.items(), key=lambda item: item[0]):
-        group.sort(key=lambda run: (run.settings["split_seed"], run.settings["seed"]))
+        group.sort(key=_seeds)
+        for one, other in pairwise(group):
+            if _seeds(one) == _seeds(other):
+                raise InputError(
+                    f"{one.file} and {other.file} are both of {label}, {bits} bits, split seed "
+                    f"{_seeds(one)[0]} and seed {_seeds(one)[1]}; give one of them another name or "
+                    "seed, or delete it"
+                )
         yield ResultCell(protocol, label, bits, tuple(group))
+
+
+def _seeds(run: StoredRun) -> tuple[int, int]:
+    """What tells the runs of a cell apart."""
+    return run.settings["split_seed"], run.settings["seed"]
 
 
 def _without_version(run: StoredRun) -> str:

@@ -13,7 +13,8 @@ from rankbits.distributed._shards import Shard, ShardFacts
 from rankbits.errors import InputError
 
 _MOST_PAIRS = 1 << 33  # of a task: some seconds
-_FEWEST_PAIRS = 1 << 27  # a tenth of a second, a hundred times what a task costs
+_USUAL_PAIRS = 1 << 27  # at least: some 50 ms, a dozen times what a task costs
+_FEWEST_PAIRS = 1 << 25  # where less than that is there for each worker: some 10 ms
 _TASKS_PER_CPU = 4
 _SMALL_BYTES = 1 << 14
 _GRAIN = 1 << 16  # items: ranges are multiples of it, so that they begin at whole pages
@@ -52,20 +53,24 @@ def plan_tasks(
     n_items = sum(fact.n_items for fact in facts)
     if n_items == 0:
         raise InputError("database must not be empty")
-    step = items_per_task(len(queries), n_items, n_cpus(ray))
+    n_pairs = pairs_per_task(len(queries) * n_items, n_cpus(ray))
+    step = _GRAIN * max(1, -(-n_pairs // len(queries) // _GRAIN))
     side: Any = (queries, relevance.without_judgements())
-    sent = side if _is_small(*side) else ray.put(side)
+    plain, shared = ((side,), ()) if _is_small(*side) else ((), (ray.put(side),))
     tasks, group, n_grouped = [], list[Range](), 0
+
+    def add_task() -> None:
+        arguments, size = (*plain, group, n_threads), len(queries) * n_grouped
+        tasks.append(ClusterTask(_name(group), arguments, size, shared))
+
     for one in _ranges(relevance, shards, facts, own, step):
         group.append(one)
         n_grouped += one.stop - one.start
-        if n_grouped * len(queries) >= _FEWEST_PAIRS:
-            tasks.append(
-                ClusterTask(_name(group), (sent, group, n_threads), len(queries) * n_grouped)
-            )
+        if n_grouped * len(queries) >= min(n_pairs, _USUAL_PAIRS):
+            add_task()
             group, n_grouped = [], 0
     if group:
-        tasks.append(ClusterTask(_name(group), (sent, group, n_threads), len(queries) * n_grouped))
+        add_task()
     return tasks
 
 
@@ -100,15 +105,18 @@ def _name(ranges: Sequence[Range]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def items_per_task(n_queries: int, n_items: int, n_workers: int) -> int:
-    """Items of a range: several ranges for each worker, none too short or too long.
+def pairs_per_task(n_pairs: int, n_workers: int) -> int:
+    """Pairs of a task: several tasks for each worker, or one if they would be short.
 
-    >>> items_per_task(100, 10**9, 2), items_per_task(100, 1000, 2)
-    (85917696, 1376256)
+    >>> pairs_per_task(10**11, 2), pairs_per_task(10**9, 2), pairs_per_task(10**8, 2)
+    (8589934592, 134217728, 50000000)
+    >>> pairs_per_task(10**8, 1), pairs_per_task(10**8, 16)
+    (100000000, 33554432)
     """
-    share = -(-n_queries * n_items // (_TASKS_PER_CPU * n_workers))
-    n_pairs = min(max(share, _FEWEST_PAIRS), _MOST_PAIRS)
-    return _GRAIN * max(1, -(-n_pairs // n_queries // _GRAIN))
+    share = -(-n_pairs // (_TASKS_PER_CPU * n_workers))
+    if share < _USUAL_PAIRS:
+        share = max(_FEWEST_PAIRS, min(_USUAL_PAIRS, -(-n_pairs // n_workers)))
+    return min(share, _MOST_PAIRS)
 
 
 def _rows_inside(own: np.ndarray, start: int, size: int) -> np.ndarray:

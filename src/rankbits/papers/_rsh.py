@@ -30,8 +30,8 @@ def _claims(view: View) -> Sequence[str]:
     return [
         _words.claim("RSH has the highest NDCG among RSH, SH, SSH, CMH and WTAH", held),
         _words.claim("CMH and WTAH fall behind RSH and SSH", behind),
-        f"Against LSH and ITQ, which the paper leaves out, RSH leads in {sum(others)} of "
-        f"{len(others)} cases."
+        f"Against LSH and ITQ, which the paper leaves out, RSH leads in "
+        f"{sum(others) or 'none'} of {len(others)} cases."
         if others
         else "",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 from rankbits.benchmark import Published, ResultCell, Score, protocol
 from rankbits.papers._exhibit import Part, View
 from rankbits.papers._names import TITLES, title_of
-from rankbits.papers._words import Cells
+from rankbits.papers._words import Cells, listed
 from rankbits.report import Figure, Provenance, ScoreRow, ScoreTable, Section
 
 QUICK_NOTE = (
@@ -126,10 +126,27 @@ def score_table(
         if row.label not in shown
     )
     notes = dict.fromkeys(
-        f"Paper: {paper.data}, {paper.note}." for paper in papers_of(part, metric)
+        [seeds_note(ours), *(f"Paper: {p.data}, {p.note}." for p in papers_of(part, metric))]
     )
     table_title = title or f"{metric}, {part.title or part.rules.title}"
     return ScoreTable(table_title, columns, (*ours, *papers), digits, note=" ".join(notes))
+
+
+def seeds_note(rows: Sequence[ScoreRow]) -> str:
+    """How many seeds the scores of a table are means of, and which rows have fewer.
+
+    >>> rows = [ScoreRow("BRE", (Score(0.5, 0.1, 3),)), ScoreRow("RSH", (Score(0.5, None, 1),))]
+    >>> seeds_note(rows), seeds_note(rows[1:])
+    ('Seeds: 3, but RSH 1.', 'Seeds: 1.')
+    """
+    counts = {row.label: [score.n_runs for score in row.scores if score] for row in rows}
+    most = max((n for of_row in counts.values() for n in of_row), default=0)
+    fewer = [
+        f"{label} {low}" if low == max(of_row) else f"{label} {low} to {max(of_row)}"
+        for label, of_row in counts.items()
+        if of_row and (low := min(of_row)) < most
+    ]
+    return f"Seeds: {most}" + (f", but {listed(fewer)}." if fewer else ".")
 
 
 def _beside(values: Mapping[int, float], lengths: Sequence[int]) -> tuple[float | None, ...]:

@@ -33,22 +33,28 @@ def listed(words: Sequence[str]) -> str:
 
 
 def leader(values: Values, what: str) -> str:
-    """Who is best at how many of the lengths.
+    """Who is best at how many of the lengths, by the four digits that are printed.
 
     >>> leader({"rsh": {8: 0.7, 16: 0.8}, "sh": {8: 0.6, 16: 0.9}}, "AP")
     'The highest AP is that of RSH at 8 bits (0.7000) and that of SH at 16 bits (0.9000).'
+    >>> leader({"rsh": {8: 0.70001}, "sh": {8: 0.70002}}, "AP")
+    'The highest AP is that of RSH and SH at 8 bits (0.7000).'
     """
     lengths = sorted({bits for row in values.values() for bits in row})
-    won: dict[str, list[int]] = {}
+    won: dict[tuple[str, ...], list[str]] = {}
+    best_scores: dict[tuple[str, ...], list[str]] = {}
     for bits in lengths:
-        best = max((row[bits], method) for method, row in values.items() if bits in row)
-        won.setdefault(best[1], []).append(bits)
+        printed = {method: f"{row[bits]:.4f}" for method, row in values.items() if bits in row}
+        best = max(printed.values(), key=float)
+        winners = tuple(method for method, score in printed.items() if score == best)
+        won.setdefault(winners, []).append(str(bits))
+        best_scores.setdefault(winners, []).append(best)
     if len(values) < 2 or not won:
         return ""
     parts = [
-        f"that of {title_of(method)} at {listed([str(n) for n in bits])} bits "
-        f"({listed([f'{values[method][n]:.4f}' for n in bits])})"
-        for method, bits in won.items()
+        f"that of {listed([title_of(method) for method in winners])} at {listed(bits)} bits "
+        f"({listed(best_scores[winners])})"
+        for winners, bits in won.items()
     ]
     return f"The highest {what} is {listed(parts)}."
 
@@ -127,7 +133,7 @@ def claim(text: str, held: Iterable[bool], cases_name: str = "cases") -> str:
     if total == 1:
         verdict = "it is so" if n_held else "it is not so"
     elif n_held == total:
-        verdict = f"in all {total} {cases_name}"
+        verdict = f"in both {cases_name}" if total == 2 else f"in all {total} {cases_name}"
     else:
         verdict = f"in {n_held or 'none'} of {total} {cases_name}"
     return f"The paper: {text}. Here: {verdict}."

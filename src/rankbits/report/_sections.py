@@ -53,16 +53,20 @@ class ScoreTable:
     sentence: str = ""
 
     def is_best(self, row: ScoreRow, column: int) -> bool:
-        """Whether no score of the same column and origin is larger; a single row is not best."""
+        """Whether no score of the same column and origin is larger; a single row is not best.
+
+        Scores are compared in the digits that are shown, so that equal ones are marked alike.
+        """
         score = row.scores[column]
         rivals = [
-            other.scores[column]
+            rival.mean
             for other in self.rows
-            if other.is_published == row.is_published and other.scores[column] is not None
+            if other.is_published == row.is_published
+            and (rival := other.scores[column]) is not None
         ]
         if score is None or not self.has_best or len(rivals) < 2:
             return False
-        return score.mean == max(rival.mean for rival in rivals if rival is not None)
+        return round(score.mean, self.digits) == round(max(rivals), self.digits)
 
     def shown(self, row: ScoreRow, column: int) -> tuple[str, str]:
         """A score and its spread in digits; both empty where there is no score."""
