@@ -16,6 +16,7 @@ from rankbits.benchmark._store import settings_hash
 from rankbits.benchmark._summary import summarise
 from rankbits.datasets import load_features
 from rankbits.errors import FileFormatError, InputError
+from rankbits.methods import Additive
 
 S1 = replace(protocol("cifar10-s1"), split=PerClass(queries=4, training=20))
 CODE_USE = ("n_distinct", "share_of_space", "collision_rate", "entropy_bits")
@@ -80,6 +81,14 @@ def test_real_valued_queries_are_ranked_by_their_weights(data_folder, tmp_path):
         run(*arguments, queries="floats")
     with pytest.raises(InputError, match="queries must be bits"):
         run(DISTANCES, data_folder, "itq", 8, queries="real")
+
+
+def test_a_method_without_query_bits_is_refused_before_it_is_fitted(data_folder, monkeypatch):
+    done = run(S1, data_folder, "additive", 8, split_seeds=[5], queries="real")
+    assert done["runs"][0]["metrics"]
+    monkeypatch.setattr(Additive, "fit", None)
+    with pytest.raises(InputError, match=r"queries must be 'real' for additive.*--queries real"):
+        run(S1, data_folder, "additive", 8, split_seeds=[5])
 
 
 def test_seed_i_draws_split_i_and_the_codes(data_folder):

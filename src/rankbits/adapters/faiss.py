@@ -60,6 +60,12 @@ def to_faiss(hasher: Any, index: CodeSource, queries: str = "real") -> Any:
             f"hasher must be a fitted method that gives the {index.n_bits} bits of index, got "
             f"{_check.describe(hasher)}"
         )
+    if "bits" not in hasher.query_kinds:
+        raise InputError(
+            f"hasher must give queries a weight for each bit, and {type(hasher).__name__} has 16 "
+            "numbers for every four bits, which indexes of faiss for binary codes do not take; "
+            "search with index.search_real"
+        )
     is_real = queries == "real"
     maps = _read_map(hasher)
     inner = (

@@ -15,6 +15,7 @@ from rankbits.errors import FileFormatError, InputError
 from rankbits.index import HammingIndex
 from rankbits.index.interop import pgvector_two_stage_query, to_pgvector_copy
 from rankbits.index.interop.pgvector_sql import Name, quoted
+from rankbits.methods import load
 
 __all__ = ["two_stage_script"]
 
@@ -77,6 +78,7 @@ def two_stage_script(
         Statements for psql, with comments, ending with the query.
     """
     _check.whole("k", k, 1)
+    _require_query_bits(folder)
     index = HammingIndex.load(_index_folder(folder))
     n_pool = _recommended_pool(folder, k) if pool is None else _check.whole("pool", pool, k)
     columns = {
@@ -112,6 +114,20 @@ def _index_folder(folder: str | os.PathLike[str]) -> Path:
         )
     inner = path / "index"
     return inner if (path / "result.json").is_file() and inner.is_dir() else path
+
+
+def _require_query_bits(folder: str | os.PathLike[str]) -> None:
+    """Refuse a compressed folder whose codes mean nothing by Hamming distance."""
+    model = Path(folder) / "model"
+    if not model.is_dir():
+        return
+    hasher = load(model)
+    if "bits" not in hasher.query_kinds:
+        raise InputError(
+            f"folder must have codes for Hamming distance, which PostgreSQL compares bits by; "
+            f"those of {type(hasher).__name__} are for real-valued queries only; compress again "
+            "with --method distilled or --method itq"
+        )
 
 
 def _recommended_pool(folder: str | os.PathLike[str], k: int) -> int:

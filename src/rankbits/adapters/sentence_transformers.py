@@ -112,6 +112,12 @@ def append_hasher(model: Any, hasher: Any) -> Any:
         raise InputError(
             f"hasher must be a fitted method of rankbits, got {_check.describe(hasher)}"
         )
+    if "bits" not in hasher.query_kinds:
+        raise InputError(
+            f"hasher must give queries a weight for each bit, and {type(hasher).__name__} does "
+            "not: its scores are no dot product of two embeddings; search its codes with "
+            "index.search_real(hasher.project_queries(embeddings), k)"
+        )
     n_features = model.get_embedding_dimension()
     if n_features is not None and n_features != hasher.n_features_in_:
         raise InputError(

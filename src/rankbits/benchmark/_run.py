@@ -67,6 +67,7 @@ def run(
     chosen = protocol(protocol_name)
     plan = plan_runs(chosen, methods, bits, seeds, split_seeds, dict(params or {}))
     _check.choice("queries", queries, QUERIES)
+    _require_query_kind(plan, queries)
     names = checked_metrics((*metrics_for(queries, chosen.metrics), *metrics))
     if n_threads is not None:
         n_threads = _check.whole("n_threads", n_threads, 1)
@@ -90,6 +91,17 @@ def run(
                 report(result, is_old)
     runs.sort(key=lambda done: _place(plan, done["settings"]))
     return all_of(chosen, source, runs)
+
+
+def _require_query_kind(plan: list[PlannedRun], queries: str) -> None:
+    """Refuse methods that cannot be asked so, before the first of them is fitted."""
+    for planned in plan:
+        kinds = create_method(planned, None).query_kinds
+        if queries not in kinds:
+            raise InputError(
+                f"queries must be {kinds[0]!r} for {planned.method}, whose codes are not ranked "
+                f"by Hamming distance, got {queries!r}; pass --queries {kinds[0]}"
+            )
 
 
 def all_of(chosen: Protocol, source: DataSource, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ def encode_files(
     `side` says whether the rows are encoded as items or as queries.
     Names of the rows, if there are any, go to a text file beside it, which is there first.
     """
+    if side == QUERIES:
+        hasher.require_query_bits()
     step = _N_BLOCKS * hasher._block_rows(inputs[0].row_shape)
     n_rows = sum(rows.n_rows for rows in inputs)
     note = Note(int(hasher.n_bits_), model, side if hasher._has_query_map else None)

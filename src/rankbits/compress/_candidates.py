@@ -44,6 +44,7 @@ class Coder:
 _TALR = {"encoder": "linear"}
 
 CODERS = (  # the most useful first: where time is short, the last are left out
+    Coder("additive", "additive"),
     Coder("distilled", "distilled"),
     Coder(
         "distilled-groups",

@@ -15,7 +15,7 @@ import numpy as np
 from rankbits.compress._candidates import Coder
 from rankbits.compress._lists import NO_POOL, ends_inside, score_pools, without_own
 from rankbits.compress._models import learn_models
-from rankbits.compress._searching import QUERY_KINDS, CodeSearch, build_search
+from rankbits.compress._searching import CodeSearch, build_search
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.errors import InputError
@@ -87,7 +87,7 @@ def measure_coder(
     score = partial(score_parts, models.unseen) if models.unseen else partial(score_kind, search)
     kinds = {
         kind: {"values": score(kind, exam), "microseconds": time_pools(search, kind, exam)}
-        for kind in QUERY_KINDS
+        for kind in models.hasher.query_kinds
     }
     moments.append(time.perf_counter())
     return {

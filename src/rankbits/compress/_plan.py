@@ -142,7 +142,7 @@ def measure_rates(
     encode_seconds, search = _timed(lambda: build_search(hasher, items, task.similarity, n_threads))
     k = min(100, len(items))
     search_seconds, _ = _timed(
-        lambda: [search.nearest(queries, kind, k, n_threads) for kind in QUERY_KINDS]
+        lambda: [search.nearest(queries, kind, k, n_threads) for kind in search.hasher.query_kinds]
     )
     reference_seconds, _ = _timed(
         lambda: nearest_vectors(queries, items, k, task.similarity, n_threads=n_threads)

@@ -14,7 +14,7 @@ from typing import Any
 from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.codes.note import Note
-from rankbits.codes.sides import ITEMS, SIDES
+from rankbits.codes.sides import ITEMS, QUERIES, SIDES
 from rankbits.datasets.blocks import RowFile, open_rows
 from rankbits.distributed._cluster import connect, n_cpus
 from rankbits.distributed._encode_tasks import EncodeJob, encode_part, join_parts
@@ -95,6 +95,8 @@ def encode(
     rows = _open_inputs(inputs)
     hasher, fingerprint = _fitted(model)
     _require_encodable(hasher, rows[0])
+    if side == QUERIES:
+        hasher.require_query_bits()
     step = _N_BLOCKS * hasher._block_rows(rows[0].row_shape)
     identities = [one.identity() for one in rows]
     run = {"model": fingerprint, "side": side, "step": step, "inputs": identities}

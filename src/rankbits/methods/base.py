@@ -91,12 +91,13 @@ class BaseHasher(Estimator):
         A model that encodes queries by a map of their own refuses to compare them with each other.
         One whose codes mean nothing by Hamming distance refuses to encode queries.
         """
-        self._require_query_bits()
+        self.require_query_bits()
         side = QUERIES if self._has_query_map else None
         packed = self._packed(X, self._query_logits)
         return BinaryCodes(packed, self.n_bits_, fingerprint(self), side)
 
-    def _require_query_bits(self) -> None:
+    def require_query_bits(self) -> None:
+        """Refuse to go on if queries of this method have no bits."""
         if "bits" not in self.query_kinds:
             raise InputError(
                 f"queries of {type(self).__name__} have no bits: its codes are ranked by "

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import rankbits
+from commands import Command, assert_one_line
 from rankbits import methods
+from rankbits.adapters.pgvector import two_stage_script
 from rankbits.codes.sums import SumSearch, bits_to_entries, entries_to_bits
 from rankbits.datasets import digits
 from rankbits.errors import FileFormatError, InputError
@@ -149,3 +151,36 @@ def test_an_onnx_file_gives_the_codes_of_a_model_with_groups(units, tmp_path):
     codes, tables = session.run(["codes", "query_logits"], {"x": rows})
     assert np.array_equal(codes, hasher.transform(rows))
     np.testing.assert_allclose(tables, hasher.project_queries(rows), atol=1e-5)
+
+
+@pytest.fixture
+def saved(units, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hasher = Additive(16, random_state=0).fit(units)
+    hasher.save("model")
+    np.save("x.npy", units)
+    return hasher
+
+
+def test_the_command_line_encodes_items_and_refuses_queries_before_any_work(saved, units, tmp_path):
+    Command("encode").printed("model", "x.npy", "--out", "items.npy")
+    Command("index").printed("build", "items.npy", "--out", "live")
+    found = Command("index").printed(
+        "search", "live", "--model", "model", "--vectors", "x.npy", "-k", 1
+    )
+    assert len(found["ids"]) == len(units)
+    refused = Command("encode")("model", "x.npy", "--as", "queries", "--out", "queries.npy")
+    assert_one_line(refused, "queries of Additive have no bits")
+    assert not list(tmp_path.glob("queries*"))
+
+
+def test_adapters_that_need_weights_of_bits_refuse_it(saved, units, tmp_path):
+    faiss_adapter = pytest.importorskip("rankbits.adapters.faiss")
+    pytest.importorskip("faiss")
+    index = rankbits.index.HammingIndex(16)
+    index.add(saved.encode(units))
+    with pytest.raises(InputError, match="Additive has 16 numbers for every four bits"):
+        faiss_adapter.to_faiss(saved, index)
+    index.save(tmp_path / "index")
+    with pytest.raises(InputError, match="compress again with --method distilled"):
+        two_stage_script(tmp_path)
