@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from class_tables import CellStore, format_mean, hash_split, score_queries
+from class_tables import CellStore, format_mean, hash_split
 
-from rankbits import methods
+from rankbits import affinity, evaluate, methods
 from rankbits.methods.training.posterior_cache import PosteriorCache
 
 N_KNOWN, N_LABELLED, N_QUERIES = 60, 10_000, 1_000
@@ -30,6 +30,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], bool]] = {  # the last: whether qu
     "hashnet": ("hashnet", {}, False),
     "talr-ap, grow": ("talr-ap", GROW, False),
     "talr-ap, grow, real queries": ("talr-ap", {**GROW, **REAL}, True),
+    "additive, grow": ("additive", GROW, True),
 }
 
 
@@ -69,18 +70,19 @@ def fit_and_score(
     seed: int,
     cache: PosteriorCache,
 ) -> dict[str, float]:
-    if name != "itq":
+    if name not in ("itq", "additive"):
         params = {**params, "posterior_cache": cache}
     hasher = methods.get(name, n_bits=n_bits, random_state=seed, **params)
     hasher.fit(split.x[split.labelled], split.y[split.labelled])
-    weights, bits = hasher.project_queries(split.query_x), hasher.project(split.x) > 0
+    weights, codes = hasher.project_queries(split.query_x), hasher.encode(split.x)
     if not is_real:
         weights = np.where(weights > 0, 1.0, -1.0)
     scores = {}
     for part in ("new", "known"):
         queries, items = split.queries[part], split.items[part]
-        labels = split.query_y[queries], split.y[items]
-        scores[part] = score_queries(weights[queries], bits[items], *labels)
+        relevant = affinity.classes(split.query_y[queries], split.y[items])
+        evaluation = evaluate(None, codes[items], relevant, "AP", query_weights=weights[queries])
+        scores[part] = evaluation.mean["AP"]
     return scores
 
 

@@ -6,13 +6,16 @@ the code that was found and the best so far. A sweep that changes nothing is gon
 same.
 """
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch._higher_order_ops import scan
 
 from rankbits.codes.sums import N_ENTRIES, SumSearch
-from rankbits.methods.onnx_modules import UnitRows
+from rankbits.methods.onnx_modules import UnitRows, scale_to_units
+from rankbits.methods.shallow.class_features import POSTERIOR_WEIGHT, QUERY_GAIN, ClassFeatures
 
 # Of the code that is tried: entries (n, m), pull (n, 16 m) as of the kernel, share (n, 1). Then the
 # same of the best code, and its error (n, 1).
@@ -29,11 +32,34 @@ def list_steps(search: SumSearch, n_books: int) -> np.ndarray:
     return np.array(steps)
 
 
+class ClassRows(nn.Module):
+    """Rows as ClassFeatures has them, on top of rows at length 1."""
+
+    def __init__(self, units: UnitRows, features: ClassFeatures, side: str) -> None:
+        super().__init__()
+        self.units, self.is_query = units, side == "of_queries"
+        for name, array in vars(features).items():
+            self.register_buffer(name, torch.tensor(array, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Likeness and class posterior of rows, side by side."""
+        x = self.units(x) - self.get_buffer("center")
+        likeness = scale_to_units(x @ self.get_buffer("metric"))
+        hidden = torch.einsum("nd,kdh->knh", x, self.get_buffer("hidden"))
+        hidden = torch.relu(hidden + self.get_buffer("hidden_offsets")[:, None])
+        logits = torch.bmm(hidden, self.get_buffer("outputs"))
+        logits = logits + self.get_buffer("output_offsets")[:, None]
+        chances = torch.softmax(logits, dim=2).mean(dim=0)
+        if self.is_query:
+            chances = chances * QUERY_GAIN * (chances**2).sum(dim=1, keepdim=True)
+        return torch.cat([likeness, math.sqrt(POSTERIOR_WEIGHT) * chances], dim=1)
+
+
 class SearchedSums(nn.Module):
     """Logits of additive codes, as in Additive: the bits, times the size of their margins."""
 
     def __init__(
-        self, units: UnitRows, vectors: np.ndarray, search: SumSearch, n_bits: int
+        self, units: UnitRows | ClassRows, vectors: np.ndarray, search: SumSearch, n_bits: int
     ) -> None:
         super().__init__()
         self.units, self.along, self.n_bits = units, search.along, n_bits

@@ -75,7 +75,7 @@ def scale_to_units(x: torch.Tensor) -> torch.Tensor:
 class Planes(nn.Module):
     """u planes + offsets, u the rows that another module gives, as in Distilled."""
 
-    def __init__(self, units: UnitRows, planes: np.ndarray, offsets: np.ndarray) -> None:
+    def __init__(self, units: nn.Module, planes: np.ndarray, offsets: np.ndarray) -> None:
         super().__init__()
         self.units = units
         self.register_buffer("planes", torch.tensor(planes, dtype=torch.float64))

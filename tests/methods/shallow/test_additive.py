@@ -5,7 +5,7 @@ import pytest
 
 import rankbits
 from commands import Command, assert_one_line
-from rankbits import methods
+from rankbits import affinity, methods
 from rankbits.adapters.pgvector import two_stage_script
 from rankbits.codes.sums import SumSearch, bits_to_entries, entries_to_bits
 from rankbits.datasets import digits
@@ -184,3 +184,93 @@ def test_adapters_that_need_weights_of_bits_refuse_it(saved, units, tmp_path):
     index.save(tmp_path / "index")
     with pytest.raises(InputError, match="compress again with --method distilled"):
         two_stage_script(tmp_path)
+
+
+@pytest.fixture
+def classes(rng):
+    """Rows of six classes, of which the first four are known."""
+    labels = rng.integers(0, 6, 600)
+    rows = rng.standard_normal((6, 24))[labels] + 2.0 * rng.standard_normal((600, 24))
+    return rows, labels
+
+
+def average_precision(hasher, rows, labels):
+    index = affinity.classes(labels[:100], labels[100:])
+    codes, weights = hasher.encode(rows[100:]), hasher.project_queries(rows[:100])
+    return rankbits.evaluate(None, codes, index, "AP", query_weights=weights).mean["AP"]
+
+
+def test_known_classes_rank_better_with_labels_and_new_ones_no_worse(classes):
+    rows, labels = classes
+    is_known = labels < 4
+    known, new = (rows[is_known], labels[is_known]), (rows[~is_known], labels[~is_known])
+    train = known[0][-200:], known[1][-200:]
+    plain = Additive(32, random_state=0).fit(*train)
+    grown = Additive(32, classes="grow", random_state=0).fit(*train)
+    seen = known[0][:-200], known[1][:-200]
+    assert average_precision(grown, *seen) > average_precision(plain, *seen) + 0.05
+    assert average_precision(grown, *new) > average_precision(plain, *new) - 0.02
+
+
+def test_class_features_are_a_cosine_and_a_posterior_that_queries_weigh_by_confidence(classes):
+    rows, labels = classes
+    hasher = Additive(8, classes="grow", random_state=0).fit(rows, labels)
+    features, units = hasher.class_features_, scale_to_units(rows)
+    chances = features.probabilities(units)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (chances.argmax(axis=1) == labels).mean() > 0.6
+    items, queries = features.of_items(units), features.of_queries(units)
+    np.testing.assert_allclose(np.linalg.norm(items[:, :24], axis=1), 1)
+    np.testing.assert_allclose(items[:, 24:] ** 2, 0.1 * chances**2)
+    expected = 4 * (chances**2).sum(axis=1, keepdims=True) * items[:, 24:]
+    np.testing.assert_allclose(queries[:, 24:], expected)
+    np.testing.assert_array_equal(queries[:, :24], items[:, :24])
+
+
+@pytest.mark.parametrize("n_classes", [2, 6])
+def test_a_posterior_is_that_of_the_networks_of_scikit_learn(classes, monkeypatch, n_classes):
+    from sklearn.neural_network import MLPClassifier
+
+    rows, labels = classes
+    networks, fit = [], MLPClassifier.fit
+    monkeypatch.setattr(
+        MLPClassifier,
+        "fit",
+        lambda self, *given: networks.append((self, *given)) or fit(self, *given),
+    )
+    hasher = Additive(8, classes="grow", random_state=0).fit(rows, labels % n_classes)
+    expected = np.mean([network.predict_proba(given) for network, given, _ in networks], axis=0)
+    units = scale_to_units(rows)
+    np.testing.assert_allclose(hasher.class_features_.probabilities(units), expected, atol=1e-9)
+
+
+def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path):
+    torch = pytest.importorskip("torch")
+    rows, labels = classes
+    hasher = Additive(12, classes="grow", random_state=0).fit(rows, labels)
+    hasher.save(tmp_path / "model")
+    again = rankbits.load(tmp_path / "model")
+    assert again.encode(rows) == hasher.encode(rows)
+    assert np.array_equal(again.project_queries(rows), hasher.project_queries(rows))
+    weights = hasher._query_torch_module()(torch.tensor(rows)).numpy()
+    np.testing.assert_allclose(weights, hasher.project_queries(rows), atol=1e-9)
+    features = hasher._feature_module("of_items")(torch.tensor(rows)).numpy()
+    expected = hasher.class_features_.of_items(scale_to_units(rows))
+    np.testing.assert_allclose(features, expected, atol=1e-9)
+    arrays, facts = hasher._state()
+    del arrays["class_metric"]
+    with pytest.raises(FileFormatError, match="must hold the arrays class_center, class_metric"):
+        hasher._restore(arrays, facts)
+
+
+def test_labels_that_growing_classes_cannot_use_are_refused_before_any_work(classes):
+    rows, labels = classes
+    for params, y, sentence in (
+        ({"classes": "grow"}, None, "classes='grow' needs class labels as y"),
+        ({"classes": "grow"}, np.eye(6)[labels], "classes='grow' needs class labels as y"),
+        ({"classes": "grow"}, np.zeros(600, int), "y must have two classes or more"),
+        ({"classes": "grow", "n_groups": 3}, labels, "n_groups must be 0 with classes='grow'"),
+        ({"classes": "new"}, labels, "classes must be one of ignore, grow; got 'new'"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            Additive(8, **params).fit(rows, y)

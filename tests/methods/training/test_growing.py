@@ -8,6 +8,7 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
 from rankbits.errors import InputError
+from rankbits.methods.shallow.within_classes import whiten_within_classes
 from rankbits.methods.training.geometry import (
     POSTERIOR_WEIGHT,
     QUERY_WEIGHT,
@@ -15,7 +16,7 @@ from rankbits.methods.training.geometry import (
     join_features,
     measure_confidence,
 )
-from rankbits.methods.training.growing import learn_metric, whiten_within_classes
+from rankbits.methods.training.growing import learn_metric
 
 QUICK = {"epochs": 3, "n_threads": 1, "random_state": 0}
 KNOWN = 6  # digits below it have labels

@@ -13,8 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rankbits import _check
+from rankbits.affinity import Affinity
 from rankbits.codes.sums import SumSearch, bits_to_entries, count_books, entries_to_bits
-from rankbits.errors import FileFormatError
+from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.labels import read_labels
+from rankbits.methods.shallow.class_features import ClassFeatures, learn_class_features
 from rankbits.methods.shallow.codebooks import (
     N_RESTARTS,
     find_entries,
@@ -23,9 +27,17 @@ from rankbits.methods.shallow.codebooks import (
 )
 from rankbits.methods.shallow.descent import ALONG
 from rankbits.methods.shallow.distilled_training import start_from_itq
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.learned import Shapes, check_arrays
 from rankbits.methods.shallow.unit_hasher import UnitHasher
 
+_CLASSES: Shapes = {  # the fields of ClassFeatures, in their order
+    "center": ("d",),
+    "metric": ("d", "d"),
+    "hidden": ("k", "d", "h"),
+    "hidden_offsets": ("k", "h"),
+    "outputs": ("k", "h", "c"),
+    "output_offsets": ("k", "c"),
+}
 _SMALLEST = np.finfo(np.float32).tiny  # size of a logit, so that its sign stays in float32
 
 
@@ -43,21 +55,29 @@ class Additive(UnitHasher):
     ----------
     n_bits : int, 1 to 4096, default=32
         Code length.
+    classes : {"ignore", "grow"}, default="ignore"
+        Whether class labels y are ignored, or say what belongs together, for a collection that will
+        have other classes too. With "grow" codes stand for how rows look, in a metric that the
+        labels teach, together with their class posterior; a query weighs the two by how sure its
+        class is.
     n_groups : int, default=0
         How many groups of rows there are to which rows, of items and of queries, are drawn before
         anything else. 0 keeps the exact cosines, to find what float vectors find first. Take about
-        256 for large groups of rows that belong together, such as classes.
+        256 for large groups of rows that belong together, such as classes. It must be 0 with
+        classes="grow".
     random_state : int, RandomState or None, default=None
         Seed of the first rotation and of the rows that are drawn. Of more than 20,000 rows of X, so
         many are drawn to learn from.
 
     Attributes
     ----------
-    vectors_ : ndarray of shape (16 * ceil(n_bits / 4), n_features)
+    vectors_ : ndarray of shape (16 * ceil(n_bits / 4), n_features + known classes)
         C: 16 vectors for every four bits, those of the first bits first. If n_bits is no multiple
         of four, the vectors that spare bits would name are zeros.
     smoothing_ : Smoothing or None
         Centers of the groups, and how rows are drawn to them.
+    class_features_ : ClassFeatures or None
+        The metric and the class posterior of classes="grow".
 
     References
     ----------
@@ -84,9 +104,18 @@ class Additive(UnitHasher):
     _facts: ClassVar[dict[str, type]] = {}
 
     vectors_: np.ndarray
+    class_features_: ClassFeatures | None
 
-    def __init__(self, n_bits: int = 32, *, n_groups: int = 0, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        classes: str = "ignore",
+        n_groups: int = 0,
+        random_state: Any = None,
+    ) -> None:
         self.n_bits = n_bits
+        self.classes = classes
         self.n_groups = n_groups
         self.random_state = random_state
 
@@ -96,15 +125,31 @@ class Additive(UnitHasher):
         Parameters
         ----------
         X : array of shape (n, n_features)
-        y : ignored
-            Its length must be that of X.
+        y : class labels of shape (n,), for classes="grow"
+            Else it is ignored, but its length must be that of X.
         """
         n_bits, rng = self._code_length(), check_random_state(self.random_state)
-        units = self._learn_units(X, y, rng)
-        start = start_from_itq(units, n_bits, rng)
-        first = bits_to_entries(units @ start.planes + start.offsets > 0)
-        self.vectors_ = learn_codebooks(units, first, n_bits)
+        labels = self._read_classes(y)
+        features, drawn = self._learn_units(X, y, rng)
+        self.class_features_ = None
+        if labels is not None:
+            self.class_features_ = learn_class_features(features, labels[drawn], rng)
+            features = self.class_features_.of_items(features)
+        start = start_from_itq(features, n_bits, rng)
+        first = bits_to_entries(features @ start.planes + start.offsets > 0)
+        self.vectors_ = learn_codebooks(features, first, n_bits)
         return self
+
+    def _read_classes(self, y: Any) -> np.ndarray | None:
+        """The class labels, if they are to be used."""
+        if _check.choice("classes", self.classes, ("ignore", "grow")) == "ignore":
+            return None
+        if self.n_groups:
+            raise InputError(f"n_groups must be 0 with classes='grow', got {self.n_groups!r}")
+        labels = None if y is None or isinstance(y, Affinity) else read_labels(y)
+        if labels is None or labels.ndim != 1:
+            raise InputError("classes='grow' needs class labels as y, one for each row")
+        return labels
 
     @property
     def _has_query_map(self) -> bool:
@@ -118,6 +163,8 @@ class Additive(UnitHasher):
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         units, search = self._units(rows), self._search()
+        if self.class_features_ is not None:
+            units = self.class_features_.of_items(units)
         start = np.zeros((len(rows), count_books(self.n_bits_)), np.uint8)
         entries = find_entries(units, self.vectors_, search, start)
         squares = (units**2).sum(axis=1)
@@ -128,11 +175,31 @@ class Additive(UnitHasher):
         return logits
 
     def _query_logits(self, rows: np.ndarray) -> np.ndarray:
-        tables: np.ndarray = self._units(rows) @ self.vectors_.T
+        units = self._units(rows)
+        if self.class_features_ is not None:
+            units = self.class_features_.of_queries(units)
+        tables: np.ndarray = units @ self.vectors_.T
         return tables
 
+    def _n_columns(self) -> int:
+        n_classes = 0 if self.class_features_ is None else self.class_features_.n_classes
+        return int(self.n_features_in_) + n_classes
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, facts = super()._state()
+        if self.class_features_ is not None:
+            arrays |= {f"class_{name}": getattr(self.class_features_, name) for name in _CLASSES}
+        return arrays, facts
+
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        super()._restore(arrays, facts)
+        shapes = {f"class_{name}": shape for name, shape in _CLASSES.items()}
+        of_classes = {name: arrays[name] for name in shapes if name in arrays}
+        self.class_features_ = None
+        if of_classes:
+            check_arrays(of_classes, shapes, {"d": int(self.n_features_in_)})
+            self.class_features_ = ClassFeatures(*(of_classes[name] for name in shapes))
+        others = {name: array for name, array in arrays.items() if name not in shapes}
+        super()._restore(others, facts)
         if len(self.vectors_) != 16 * count_books(self._code_length()):
             raise FileFormatError(
                 f"the model must have {16 * count_books(self._code_length())} vectors for "
@@ -142,9 +209,21 @@ class Additive(UnitHasher):
     def _torch_module(self) -> Any:
         from rankbits.methods.onnx_additive import SearchedSums
 
-        return SearchedSums(self._unit_module(), self.vectors_, self._search(), self.n_bits_)
+        return SearchedSums(
+            self._feature_module("of_items"), self.vectors_, self._search(), self.n_bits_
+        )
 
     def _query_torch_module(self) -> Any:
         from rankbits.methods.onnx_modules import Planes
 
-        return Planes(self._unit_module(), self.vectors_.T, np.zeros(len(self.vectors_)))
+        units = self._feature_module("of_queries")
+        return Planes(units, self.vectors_.T, np.zeros(len(self.vectors_)))
+
+    def _feature_module(self, side: str) -> Any:
+        """A torch module of what the vectors are compared with, for items or for queries."""
+        from rankbits.methods.onnx_additive import ClassRows
+
+        units = self._unit_module()
+        return (
+            units if self.class_features_ is None else ClassRows(units, self.class_features_, side)
+        )

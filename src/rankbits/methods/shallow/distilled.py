@@ -149,7 +149,7 @@ class Distilled(UnitHasher):
         n_bits = self._code_length()
         kind, temperature = self._check_kind(n_bits), self._check_temperature()
         rng = check_random_state(self.random_state)
-        units = self._learn_units(X, y, rng)
+        units, _ = self._learn_units(X, y, rng)
         if kind == "descent":
             self._fit_descent(units, n_bits, rng)
         else:

@@ -24,14 +24,20 @@ class UnitHasher(ArrayHasher):
     n_groups: int
     smoothing_: Smoothing | None
 
-    def _learn_units(self, X: Any, y: Any, rng: np.random.RandomState) -> np.ndarray:
-        """The rows to learn from, as `_units` gives them; sets `smoothing_`."""
+    def _learn_units(
+        self, X: Any, y: Any, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows to learn from, as `_units` gives them, and which of X they are.
+
+        Sets `smoothing_`.
+        """
         n_groups = _check.whole("n_groups", self.n_groups, 0)
         units = scale_to_units(self._training_rows(X, y))
         require_directions(units)
-        units = draw_rows(units, _MOST_ROWS, rng)
+        drawn = draw_rows(np.arange(len(units)), _MOST_ROWS, rng)
+        units = units[drawn]
         self.smoothing_ = learn_smoothing(units, n_groups, rng) if n_groups else None
-        return units if self.smoothing_ is None else self.smoothing_.apply(units)
+        return (units if self.smoothing_ is None else self.smoothing_.apply(units)), drawn
 
     def _units(self, rows: np.ndarray) -> np.ndarray:
         """Rows at length 1, drawn to their groups if there are any."""
@@ -51,7 +57,7 @@ class UnitHasher(ArrayHasher):
         super()._restore(others, facts)
         self.smoothing_ = None
         if of_groups:
-            check_arrays(of_groups, _SHAPES, {"d": self._n_columns()})
+            check_arrays(of_groups, _SHAPES, {"d": int(self.n_features_in_)})
             temperature = float(of_groups["group_temperature"][0])
             if temperature <= 0:
                 raise FileFormatError(

@@ -17,6 +17,7 @@ from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
 from rankbits.methods.shallow.principal import leading_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.within_classes import whiten_within_classes
 from rankbits.methods.training.encoders import Encoder, encode_rows
 from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.geometry import Geometry, Metric, join_features
@@ -25,7 +26,6 @@ from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import encoder_kind
 
 CLASS_SHARE = 0.125  # of the bits, which a loss trains
-_SHRINKAGE = 0.1  # of S towards a multiple of the identity
 _SPREAD = 0.25  # exponent of the variances of whitened rows that scales their directions
 _N_ROTATIONS = 50
 
@@ -114,22 +114,6 @@ def compute_probabilities(encoder: Encoder, rows: Tensor) -> Tensor:
         return rows.new_zeros(len(rows), 0)
     beliefs = encode_rows(nn.Sequential(parts["standardize"], parts["posterior"]), rows.float())
     return beliefs[:, encoder.architecture.n_classes :]
-
-
-def whiten_within_classes(rows: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """S^(-1/2), S the shrunk covariance of the rows about the means of their classes."""
-    _, members = np.unique(classes, return_inverse=True)
-    sums = np.zeros((members.max() + 1, rows.shape[1]))
-    np.add.at(sums, members, rows)
-    residuals = rows - (sums / np.bincount(members)[:, None])[members]
-    covariance = residuals.T @ residuals / len(rows)
-    level = np.trace(covariance) / len(covariance)
-    if level == 0:  # rows of a class are equal: nothing to discount
-        return np.eye(len(covariance))
-    shrunk = (1 - _SHRINKAGE) * covariance + _SHRINKAGE * level * np.eye(len(covariance))
-    variances, vectors = np.linalg.eigh(shrunk)
-    whitening: np.ndarray = vectors / np.sqrt(variances) @ vectors.T
-    return whitening
 
 
 def add_geometry(fitted: FittedEncoders, geometry: Geometry) -> tuple[Encoder, Encoder]:

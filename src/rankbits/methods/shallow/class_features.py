@@ -1,0 +1,127 @@
+"""Features for collections whose classes grow: what rows are like, and which known class they have.
+
+    z = [u, √w p]        u = M'(x - mean) at length 1
+
+x is a row at length 1, M a metric in which directions that tell known classes apart count more, and
+p the class posterior of some small networks. The inner product of two such rows is a cosine plus
+w p.p: rows of new classes are told apart by the first term, those of known classes by the second. A
+query counts its own p by its confidence, the sum of p², and more than w, since codes keep p well:
+
+    z(q) = [u, √w g (sum of p²) p]
+
+S is the covariance of rows within their classes, E and A are the principal directions of rows that
+S^(-1/2) has whitened and their variances, and M = S^(-1/2) E A^(1/8). w and g were chosen on
+classes held out of the training classes of CIFAR-100 (docs/results.md).
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankbits.errors import InputError
+from rankbits.methods.shallow.units import scale_to_units
+from rankbits.methods.shallow.within_classes import whiten_within_classes
+
+POSTERIOR_WEIGHT = 0.1  # w
+QUERY_GAIN = 4.0  # g
+_SPREAD = 0.25  # exponent of the variances that scales the whitened directions
+_N_NETWORKS, _N_HIDDEN, _N_EPOCHS, _BATCH = 5, 512, 25, 256
+_DECAY = 1e-3
+
+
+@dataclass(frozen=True)
+class ClassFeatures:
+    """The metric and the networks of the class posterior; k of them, of h hidden units.
+
+    Attributes
+    ----------
+    center : (d,), mean of the training rows
+    metric : (d, d), M
+    hidden, hidden_offsets : (k, d, h) and (k, h)
+        What the hidden units read of x - center.
+    outputs, output_offsets : (k, h, c) and (k, c)
+    """
+
+    center: np.ndarray
+    metric: np.ndarray
+    hidden: np.ndarray
+    hidden_offsets: np.ndarray
+    outputs: np.ndarray
+    output_offsets: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        """Known classes."""
+        return int(self.output_offsets.shape[1])
+
+    def probabilities(self, units: np.ndarray) -> np.ndarray:
+        """Class posteriors p (n, c): the mean of the networks."""
+        centered, total = units - self.center, np.zeros((len(units), self.n_classes))
+        networks = zip(
+            self.hidden, self.hidden_offsets, self.outputs, self.output_offsets, strict=True
+        )
+        for hidden, hidden_offsets, outputs, output_offsets in networks:
+            logits = np.maximum(centered @ hidden + hidden_offsets, 0) @ outputs + output_offsets
+            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+            total += chances / chances.sum(axis=1, keepdims=True)
+        return total / len(self.hidden)
+
+    def of_items(self, units: np.ndarray) -> np.ndarray:
+        """Features z (n, d + c) of rows at length 1."""
+        likeness = scale_to_units((units - self.center) @ self.metric)
+        chances = math.sqrt(POSTERIOR_WEIGHT) * self.probabilities(units)
+        return np.concatenate([likeness, chances], axis=1)
+
+    def of_queries(self, units: np.ndarray) -> np.ndarray:
+        """The same of queries, whose posteriors count by their confidence."""
+        features = self.of_items(units)
+        chances = features[:, units.shape[1] :]
+        confidence = (chances**2).sum(axis=1, keepdims=True) / POSTERIOR_WEIGHT
+        chances *= QUERY_GAIN * confidence
+        return features
+
+
+def learn_class_features(
+    units: np.ndarray, classes: np.ndarray, rng: np.random.RandomState
+) -> ClassFeatures:
+    """The metric and the networks from rows at length 1 and their class labels."""
+    if len(np.unique(classes)) < 2:
+        raise InputError("y must have two classes or more with classes='grow', got one")
+    center = units.mean(axis=0)
+    whitening = whiten_within_classes(units, classes)
+    whitened = (units - center) @ whitening
+    variances, vectors = np.linalg.eigh(whitened.T @ whitened / len(whitened))
+    metric = whitening @ vectors * np.maximum(variances, 0) ** (_SPREAD / 2)
+    networks = [train_network(units - center, classes, rng) for _ in range(_N_NETWORKS)]
+    return ClassFeatures(center, metric, *(np.stack(part) for part in zip(*networks, strict=True)))
+
+
+def train_network(
+    rows: np.ndarray, classes: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Weights and offsets of a network of one hidden layer: of its hidden units, its outputs."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier  # slow to import, and only fitting needs it
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    scale = rows.std()
+    network = MLPClassifier(
+        (_N_HIDDEN,),
+        alpha=_DECAY,
+        max_iter=_N_EPOCHS,
+        batch_size=min(_BATCH, len(rows)),
+        random_state=rng.randint(1 << 31),
+    )
+    # One thread: the sums of several would depend on their number.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a few epochs are what is wanted
+        network.fit(rows / scale, classes)
+    (hidden, outputs), (hidden_offsets, output_offsets) = network.coefs_, network.intercepts_
+    if outputs.shape[1] == 1:  # two classes have one logit; that of the first is 0
+        outputs, output_offsets = (
+            np.concatenate([np.zeros_like(part), part], axis=-1)
+            for part in (outputs, output_offsets)
+        )
+    return hidden / scale, hidden_offsets, outputs, output_offsets
