@@ -7,6 +7,7 @@
 A cell is one way to make codes at one length with the values of every query; it stays in a folder,
 so that a run may be stopped and taken up again, and both benchmarks use the same cells. A method
 that is added costs its own cells only. The seconds that all cells of a collection took are printed.
+A cell knows the version of rankbits, not its code: take another folder if a method has changed.
 """
 
 import argparse
