@@ -7,78 +7,21 @@ divided at random into two halves, ten times: the first half goes to the recomme
     kept      in which the recommendation keeps at least .95 on the unseen half
     covered   in which the printed interval holds the value of the unseen half
 
-    npl        93 queries and judgements, 11,426 documents
-    cranfield  225 queries and graded judgements, 1,400 documents
-    clinc      1,000 test requests against the other 21,500; relevant is the same intent
+The collections and the measured cells are those of `compress_sets.py`.
 
-Measured cells stay in the folder OUT, so that a run may be stopped and taken up again.
-
-    python benchmarks/compress_honesty.py DATA [--out OUT] [--sets npl] [--seeds 3] [--keep 0.95]
+    python benchmarks/compress_honesty.py DATA [--out OUT] [--sets npl] [--seeds 0 1 2]
+        [--keep 0.95] [--divisions 10] [--metric overlap@10] [--show]
 """
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compress_sets import add_options, measure
 
-from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._choice import divide_queries, recommend
-from rankbits.compress._lists import pools_of
-from rankbits.compress._plan import Plan
-from rankbits.compress._results import Candidates, collect_candidates
-from rankbits.compress._stages import Stages
-from rankbits.compress._store import CellStore
-from rankbits.compress._task import prepare_task
-from rankbits.compress._truth import Truth, check_metrics
-
-BYTES, TRAINING_ROWS = (8, 16, 32), 20_000
-
-
-def npl(folder: Path) -> dict[str, Any]:
-    data = np.load(folder / "npl_minilm.npz")
-    return {"items": data["documents"], "queries": data["queries"], "judged": data["qrels"]}
-
-
-def cranfield(folder: Path) -> dict[str, Any]:
-    data = np.load(folder / "cranfield_minilm.npz")
-    qrels = np.load(folder / "cranfield.npz")["qrels"]
-    qrels = qrels[(qrels[:, 2] >= 1) & (qrels[:, 2] <= 4)]
-    judged = np.stack([qrels[:, 0] - 1, qrels[:, 1] - 1, 5 - qrels[:, 2]], axis=1)
-    return {"items": data["documents"], "queries": data["queries"], "judged": judged}
-
-
-def clinc(folder: Path) -> dict[str, Any]:
-    data = np.load(folder / "clinc150_minilm.npz")
-    tests = np.flatnonzero(data["split"] == 2)
-    asked = np.sort(np.random.default_rng(0).permutation(tests)[:1000])
-    others = np.setdiff1d(np.arange(len(data["x"])), asked)
-    return {
-        "items": data["x"][others],
-        "queries": data["x"][asked],
-        "query_labels": data["y"][asked],
-        "item_labels": data["y"][others],
-    }
-
-
-SETS = {"npl": npl, "cranfield": cranfield, "clinc": clinc}
-
-
-def measure(
-    data: dict[str, Any], seed: int, out: Path, methods: list[str] | None
-) -> tuple[Candidates, Truth]:
-    """Every candidate on every query."""
-    names = ("items", "queries", "judged", "query_labels", "item_labels")
-    task = prepare_task(*(data.get(name) for name in names), "cosine", None, seed, None)
-    requests = check_metrics(None, task.relevance.kind)
-    stages = Stages(CellStore(out), task, seed, None, lambda line: print(f"  {line}", flush=True))
-    pools = tuple(pools_of(POOLS, 10, len(task.items)))
-    tried = coders(methods, task.relevance.kind)
-    n_training = min(TRAINING_ROWS, len(task.items))
-    plan = Plan(tried, BYTES, pools, n_training, len(task.queries), seconds={})
-    truth = stages.find_truth(requests)
-    cells = stages.measure(plan, truth, None, has_peers=False)
-    return collect_candidates(cells, truth.metrics, len(task.items)), truth
+from rankbits.compress._results import Candidates
+from rankbits.compress._truth import Truth
 
 
 def judge(
@@ -119,22 +62,16 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("compress_honesty"))
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--seeds", type=int, default=3)
+    add_options(parser)
     parser.add_argument("--keep", type=float, default=0.95)
     parser.add_argument("--divisions", type=int, default=10)
-    parser.add_argument("--methods", nargs="+")
     parser.add_argument("--metric", choices=("nDCG@10", "overlap@10"), default="nDCG@10")
     parser.add_argument("--show", action="store_true", help="print every division")
     options = parser.parse_args()
     table = []
-    for seed in range(options.seeds):
+    for seed in options.seeds:
         for name in options.sets:
-            print(f"{name}, seed {seed}", flush=True)
-            data = SETS[name](options.data)
-            measured = measure(data, seed, options.out, options.methods)
+            measured = measure(name, seed, options, has_peers=False)
             rows = judge(*measured, options.metric, options.keep, seed, options.divisions)
             if options.show:
                 show(rows)

@@ -1,50 +1,28 @@
 """Codes without re-ranking, ours beside the quantizers of faiss, at the same bytes.
 
-Every way to make codes is measured on the queries of the collections of `compress_honesty.py`, by
+Every way to make codes is measured on the queries of the collections of `compress_sets.py`, by
 nDCG@10. For each seed the queries are halved at random: the best of ours at each length, a method
 and a kind of query, is chosen on one half, and all values that are printed come from the other
 half. Printed are means over seeds, their standard deviations, microseconds of a query on one
-thread, and the bytes of an item with the model or codebooks shared out over the items.
+thread, the bytes of an item with the model or codebooks shared out over the items, and where a peer
+is ahead of the best of ours.
 
-Measured cells stay in the folder OUT, so that a run may be stopped and taken up again.
-
-    python benchmarks/compress_peers.py DATA [--out OUT] [--sets npl] [--seeds 3] [--bytes 8 16 32]
+    python benchmarks/compress_peers.py DATA [--out OUT] [--sets npl] [--seeds 0 1 2]
+        [--bytes 8 16 32] [--methods distilled itq] [--with-slow] [--without-peers]
 """
 
 import argparse
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compress_honesty import SETS, TRAINING_ROWS
+from compress_sets import add_options, measure
 
-from rankbits.compress._candidates import coders
-from rankbits.compress._plan import Plan
-from rankbits.compress._results import Candidates, collect_candidates
-from rankbits.compress._stages import Stages
-from rankbits.compress._store import CellStore
-from rankbits.compress._task import prepare_task
-from rankbits.compress._truth import Truth, check_metrics
+from rankbits.compress._results import Candidates
+from rankbits.compress._truth import Truth
 
 METRIC = "nDCG@10"
 BEST = "best of ours"
-
-
-def measure(
-    data: dict[str, Any], seed: int, options: argparse.Namespace
-) -> tuple[Candidates, Truth]:
-    """Every way on every query, without re-ranking."""
-    names = ("items", "queries", "judged", "query_labels", "item_labels")
-    task = prepare_task(*(data.get(name) for name in names), "cosine", None, seed, None)
-    requests = check_metrics(METRIC, task.relevance.kind)
-    stages = Stages(CellStore(options.out), task, seed, None, lambda line: print(f"  {line}"))
-    tried = coders(options.methods, task.relevance.kind, with_slow=not options.without_slow)
-    n_training = min(TRAINING_ROWS, len(task.items))
-    plan = Plan(tried, tuple(options.bytes), (), n_training, len(task.queries), seconds={})
-    truth = stages.find_truth(requests)
-    cells = stages.measure(plan, truth, None, has_peers=not options.without_peers)
-    return collect_candidates(cells, truth.metrics, len(task.items)), truth
 
 
 def rows_of_a_seed(candidates: Candidates, truth: Truth, seed: int) -> list[dict[str, Any]]:
@@ -60,6 +38,7 @@ def rows_of_a_seed(candidates: Candidates, truth: Truth, seed: int) -> list[dict
             "float": float(truth.reference[METRIC][judging].mean()),
         }
         for place, row in enumerate(candidates.rows)
+        if row["pool"] is None
     ]
     best = []
     for n_bytes in sorted({row["bytes"] for row in rows}):
@@ -82,7 +61,16 @@ def show(name: str, rows: list[dict[str, Any]], lengths: list[int]) -> None:
         parts = [_part(by_length.get(n, [])) for n in lengths]
         print(f"| {method} | {query} | {' | '.join(parts)} |")
     for n in lengths:
-        print(f"{n} bytes, chosen: {[row['which'] for row in groups[BEST, 'chosen'].get(n, [])]}")
+        best = groups[BEST, "chosen"].get(n, [])
+        value = np.mean([row["value"] for row in best])
+        ahead = [
+            f"{method} by {np.mean([row['value'] for row in by_length[n]]) - value:.4f}"
+            for (method, _), by_length in groups.items()
+            if by_length.get(n, [{"is_peer": False}])[0]["is_peer"]
+            and np.mean([row["value"] for row in by_length[n]]) > value
+        ]
+        print(f"{n} bytes, chosen: {', '.join(row['which'] for row in best)}")
+        print(f"{n} bytes, peers ahead: {', '.join(ahead) or 'none'}")
 
 
 def _part(rows: list[dict[str, Any]]) -> str:
@@ -97,20 +85,13 @@ def _part(rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("compress_peers"))
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--bytes", nargs="+", type=int, default=[8, 16, 32])
-    parser.add_argument("--methods", nargs="+")
-    parser.add_argument("--without-slow", action="store_true", help="leave slow ways of ours out")
+    add_options(parser)
     parser.add_argument("--without-peers", action="store_true")
     options = parser.parse_args()
     table: dict[str, list[dict[str, Any]]] = {name: [] for name in options.sets}
-    for seed in range(options.seeds):
+    for seed in options.seeds:
         for name in options.sets:
-            print(f"{name}, seed {seed}", flush=True)
-            measured = measure(SETS[name](options.data), seed, options)
+            measured = measure(name, seed, options, has_peers=not options.without_peers)
             table[name] += rows_of_a_seed(*measured, seed)
     for name, rows in table.items():
         show(name, rows, options.bytes)

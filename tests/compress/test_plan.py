@@ -15,6 +15,7 @@ from rankbits.compress._plan import (
     plan_of_size,
 )
 from rankbits.compress._stages import Stages
+from rankbits.compress._store import CellStore
 
 NAMES = ["itq", "sign", "sign-raw", "lsh"]
 
@@ -90,3 +91,19 @@ def test_what_takes_a_moment_still_runs_when_little_time_is_left(monkeypatch):
     measured = [(cell.method, cell.n_bytes) for cell in cells]
     assert measured == [("slow", 8), ("quick", 8), ("quick", 16)]
     assert stages.left_out == ["no time was left for slow (16 bytes)"]
+
+
+def test_other_pools_are_measured_with_the_models_that_are_there(vectors, tmp_path, monkeypatch):
+    task, truth = task_of(vectors)
+    stages = Stages(CellStore(tmp_path), task, 0, 1, lambda _line: None)
+    size = 2, task.items.shape[0], len(task.queries)
+
+    def measure(pools):
+        plan = Plan(coders(["itq"]), size[:1], pools, *size[1:], seconds={})
+        return stages.measure(plan, truth, None, has_peers=False)[0].content["kinds"]["real"]
+
+    first = measure((20,))
+    monkeypatch.setattr("rankbits.compress._models.teach", None)  # which a new model would call
+    second = measure((20, 50))
+    assert second["values"]["20"] == first["values"]["20"]
+    assert set(second["values"]) == {"none", "20", "50"}

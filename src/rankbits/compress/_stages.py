@@ -168,13 +168,8 @@ class Stages:
     def _cell(
         self, maker: Coder | Peer, n_bytes: int, plan: Plan, truth: Truth
     ) -> tuple[dict[str, Any], bool]:
-        settings = {
-            "method": maker.name,
-            "bytes": n_bytes,
-            "training": plan.n_training,
-            "pools": plan.pools,
-            "metrics": truth.metrics,
-        }
+        learning = {"method": maker.name, "bytes": n_bytes, "training": plan.n_training}
+        settings = {**learning, "pools": plan.pools, "metrics": truth.metrics}
         training = self.task.training_rows(plan.n_training, self.seed)
 
         def measured() -> dict[str, Any]:
@@ -182,7 +177,7 @@ class Stages:
                 return measure_peer(
                     maker, n_bytes, self.task, truth, training, plan.pools, self.seed
                 )
-            model = self.store.model_folder({"what": "model", **settings, **self._identity()})
+            model = self.store.model_folder({"what": "model", **learning, **self._identity()})
             exam = Exam(self.task, truth, plan.pools, self.n_threads)
             return measure_coder(maker, n_bytes, exam, training, model, self.seed)
 
