@@ -14,7 +14,7 @@ from pathlib import Path
 from class_tables import CellStore, format_mean, print_leads
 
 from rankbits import benchmark, evaluate, methods
-from rankbits.benchmark._relevance import Task
+from rankbits.benchmark._relevance import RetrievalTask
 from rankbits.benchmark._sources import load_source
 from rankbits.methods import PosteriorCache
 
@@ -35,7 +35,7 @@ KINDS = ("own", "same")
 
 
 def fit_and_score(
-    task: Task, name: str, kind: str, n_bits: int, seed: int, cache: PosteriorCache
+    task: RetrievalTask, name: str, kind: str, n_bits: int, seed: int, cache: PosteriorCache
 ) -> dict[str, float]:
     hasher = methods.get(
         name, n_bits=n_bits, queries=kind, random_state=seed, posterior_cache=cache

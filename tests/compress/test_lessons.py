@@ -94,7 +94,8 @@ def test_a_judged_query_is_asked_of_a_model_that_did_not_learn_from_it(vectors, 
 def test_what_is_usual_depends_on_the_truth():
     names = {truth: {coder.name for coder in coders(None, truth, with_slow=True)}
              for truth in ("labels", "judgements", "float ranking")}  # fmt: skip
-    common = {"distilled", "itq", "pca-rr", "sign", "sign-raw", "talr-ndcg", "talr-ndcg-own"}
+    of_items = {"additive", "distilled", "itq", "pca-rr", "sign", "sign-raw"}
+    common = of_items | {"talr-ndcg", "talr-ndcg-own"}
     assert names["float ranking"] == common
     assert names["labels"] == common | {"distilled-groups", "talr-ndcg-labels"}
     assert names["judgements"] == common | {"talr-ndcg-judged"}
