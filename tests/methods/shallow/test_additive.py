@@ -132,6 +132,11 @@ def test_codes_are_refused_as_queries_with_the_advice_to_search_by_real_numbers(
         hasher.encode_queries(units)
 
 
+def test_codes_too_long_for_the_products_of_all_vectors_are_refused(units):
+    with pytest.raises(InputError, match="n_bits must be .* 1024, got 1025"):
+        Additive(1025).fit(units)
+
+
 def test_a_model_whose_vectors_do_not_fit_its_bits_is_refused(units):
     hasher = Additive(8, random_state=0).fit(units)
     arrays, facts = hasher._state()

@@ -38,6 +38,7 @@ _CLASSES: Shapes = {  # the fields of ClassFeatures, in their order
     "outputs": ("k", "h", "c"),
     "output_offsets": ("k", "c"),
 }
+_MOST_BITS = 1024
 _SMALLEST = np.finfo(np.float32).tiny  # size of a logit, so that its sign stays in float32
 
 
@@ -53,8 +54,8 @@ class Additive(UnitHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
+    n_bits : int, 1 to 1024, default=32
+        Code length. Products of all vectors with each other take 128 n_bits² bytes.
     classes : {"ignore", "grow"}, default="ignore"
         Whether class labels y are ignored, or say what belongs together, for a collection that will
         have other classes too. With "grow" codes stand for how rows look, in a metric that the
@@ -139,6 +140,9 @@ class Additive(UnitHasher):
         first = bits_to_entries(features @ start.planes + start.offsets > 0)
         self.vectors_ = learn_codebooks(features, first, n_bits)
         return self
+
+    def _code_length(self) -> int:
+        return _check.whole("n_bits", self.n_bits, 1, _MOST_BITS)
 
     def _read_classes(self, y: Any) -> np.ndarray | None:
         """The class labels, if they are to be used."""
