@@ -138,15 +138,21 @@ def seeds_note(rows: Sequence[ScoreRow]) -> str:
     >>> rows = [ScoreRow("BRE", (Score(0.5, 0.1, 3),)), ScoreRow("RSH", (Score(0.5, None, 1),))]
     >>> seeds_note(rows), seeds_note(rows[1:])
     ('Seeds: 3, but RSH 1.', 'Seeds: 1.')
+    >>> seeds_note([ScoreRow("BRE", (Score(0.5, 0.1, 3), Score(0.5, None, 1)))])
+    'Seeds: 1 to 3.'
     """
     counts = {row.label: [score.n_runs for score in row.scores if score] for row in rows}
-    most = max((n for of_row in counts.values() for n in of_row), default=0)
-    fewer = [
-        f"{label} {low}" if low == max(of_row) else f"{label} {low} to {max(of_row)}"
-        for label, of_row in counts.items()
-        if of_row and (low := min(of_row)) < most
-    ]
+    words = {label: _span(of_row) for label, of_row in counts.items() if of_row}
+    if len(set(words.values())) == 1:
+        return f"Seeds: {next(iter(words.values()))}."
+    most = str(max((n for of_row in counts.values() for n in of_row), default=0))
+    fewer = [f"{label} {span}" for label, span in words.items() if span != most]
     return f"Seeds: {most}" + (f", but {listed(fewer)}." if fewer else ".")
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _beside(values: Mapping[int, float], lengths: Sequence[int]) -> tuple[float | None, ...]:
