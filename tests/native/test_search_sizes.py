@@ -99,7 +99,7 @@ WRONG = {
     "real width": (lambda: scan_real(9), r"shape \(2, 8, 64\), got \(2, 9, 64\)"),
     "real groups": (lambda: scan_real(10, n=129), r"shape \(3, 10, 64\), got \(2, 10, 64\)"),
     "real allowed": (lambda: scan_real(allowed=WORDS), "allowed must be empty or have 2 words"),
-    "weights": (lambda: scan_real(weights=np.ones((2, 63))), "weights must have 64 numbers"),
+    "weights": (lambda: scan_real(weights=np.ones((2, 63))), "a number for each of 64 bits, or 16"),
     "scores": (lambda: scan_real(weights=np.ones((3, 64))), "a row for each of 3 queries"),
     "correction": (lambda: scan_real(10, correction=np.ones((3, 255))), "correction must be empty"),
     "no factors": (lambda: scan_real(correction=np.ones((3, 256))), "correction must be empty"),

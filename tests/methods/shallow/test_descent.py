@@ -12,7 +12,7 @@ from rankbits.methods.shallow.descent import (
     learn_decoder,
     regress_codes,
 )
-from rankbits.methods.shallow.distilled import scale_to_units
+from rankbits.methods.shallow.units import scale_to_units
 
 
 def error(row, mean, planes, code):

@@ -126,8 +126,8 @@ class Additive(UnitHasher):
         Parameters
         ----------
         X : array of shape (n, n_features)
-        y : class labels of shape (n,), for classes="grow"
-            Else it is ignored, but its length must be that of X.
+        y : ignored unless classes="grow"
+            Class labels of shape (n,) for that. Its length must be that of X.
         """
         n_bits, rng = self._code_length(), check_random_state(self.random_state)
         labels = self._read_classes(y)
@@ -142,7 +142,10 @@ class Additive(UnitHasher):
         return self
 
     def _code_length(self) -> int:
-        return _check.whole("n_bits", self.n_bits, 1, _MOST_BITS)
+        n_bits = super()._code_length()
+        if n_bits > _MOST_BITS:
+            raise InputError(f"n_bits must be at most {_MOST_BITS} for additive, got {n_bits}")
+        return n_bits
 
     def _read_classes(self, y: Any) -> np.ndarray | None:
         """The class labels, if they are to be used."""

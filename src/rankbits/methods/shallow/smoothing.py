@@ -33,7 +33,7 @@ class Smoothing:
 
         >>> smoothing = Smoothing(np.eye(2), temperature=0.1)
         >>> smoothing.apply(np.array([[0.6, 0.8], [0.0, 0.0]])).round(3).tolist()
-        [[0.265, 0.964], [0.0, 0.0]]
+        [[0.281, 0.96], [0.0, 0.0]]
         """
         cosines = units @ self.centers.T / self.temperature
         weights = np.exp(cosines - cosines.max(axis=1, keepdims=True))
