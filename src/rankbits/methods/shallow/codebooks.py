@@ -22,12 +22,11 @@ Notation:
     B  (n, 16 m), 1 where a row's code names a vector
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from rankbits.codes.sums import N_ENTRIES, SumSearch, usable_entries
+from rankbits.methods.shallow.conjugate_gradients import conjugate_gradients
 from rankbits.methods.shallow.descent import ALONG
 
 N_RESTARTS = 32  # of a row that is encoded
@@ -89,25 +88,6 @@ def fit_vectors(
     solution = conjugate_gradients(apply, scale * weigh(units), start / scale, n_steps)
     vectors: np.ndarray = scale * solution
     return vectors
-
-
-def conjugate_gradients(
-    apply: Callable[[np.ndarray], np.ndarray], target: np.ndarray, start: np.ndarray, n_steps: int
-) -> np.ndarray:
-    """The start after so many steps towards the solution of apply(x) = target."""
-    solution = start
-    residual = target - apply(solution)
-    direction, square = residual, float(np.vdot(residual, residual))
-    for _ in range(n_steps):
-        if square == 0:
-            break
-        image = apply(direction)
-        step = square / float(np.vdot(direction, image))
-        solution = solution + step * direction
-        residual = residual - step * image
-        last, square = square, float(np.vdot(residual, residual))
-        direction = residual + square / last * direction
-    return solution
 
 
 def mark_entries(entries: np.ndarray) -> csr_matrix:

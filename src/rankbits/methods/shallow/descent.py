@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbits.methods.shallow.conjugate_gradients import conjugate_gradients
+
 ALONG = 3.0  # η: an error along the row counts 1 + η times
 N_SWEEPS = 4  # of an item that is encoded; few bits change after the third
 _TURNS, _TURN_SWEEPS = 8, 2
@@ -101,19 +103,8 @@ def fit_planes(rows: np.ndarray, mean: np.ndarray, codes: np.ndarray) -> np.ndar
 
     along = (rows * centered).sum(axis=1)
     target = centered.T @ codes + ALONG * (rows * along[:, None]).T @ codes
-    planes: np.ndarray = np.linalg.solve(products, codes.T @ centered).T
-    residual = target - apply(planes)
-    direction, square = residual.copy(), float(np.vdot(residual, residual))
-    for _ in range(_CG_STEPS):
-        if square == 0:
-            break
-        image = apply(direction)
-        step = square / float(np.vdot(direction, image))
-        planes = planes + step * direction
-        residual = residual - step * image
-        last, square = square, float(np.vdot(residual, residual))
-        direction = residual + square / last * direction
-    return planes.astype(rows.dtype)
+    start: np.ndarray = np.linalg.solve(products, codes.T @ centered).T
+    return conjugate_gradients(apply, target, start, _CG_STEPS).astype(rows.dtype)
 
 
 def regress_codes(rows: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
