@@ -49,6 +49,16 @@ def test_the_recommended_one_and_all_its_larger_pools_reach_the_target(compresse
     assert all(row["metrics"]["overlap@10"]["low"] >= chosen["target"] for row in larger)
 
 
+def test_a_method_whose_queries_have_no_bits_is_asked_by_real_numbers_only(vectors, tmp_path):
+    settings = {**SETTINGS, "methods": ["additive"], "n_bytes": [2]}
+    compressed = compress(vectors["items"], vectors["queries"], out=tmp_path / "out", **settings)
+    assert {row["query"] for row in compressed.result["candidates"]} == {"real"}
+    distances, ids = compressed.search(vectors["queries"][:3], k=4)
+    again = load(tmp_path / "out").search(vectors["queries"][:3], k=4)
+    np.testing.assert_array_equal(again[1], ids)
+    assert distances.shape == (3, 4)
+
+
 def test_the_folder_is_ready_to_use(compressed, vectors):
     folder = compressed.folder
     codes = load_model(folder / "model").encode(vectors["items"])
