@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from rankbits import _check, errors
 from rankbits._files import one_line
+from rankbits._memory import keep_freed_memory
 from rankbits.distributed._cluster import import_ray, n_cpus
-from rankbits.distributed._memory import keep_freed_memory
 from rankbits.errors import ClusterError, InputError, RankbitsError
 
 _RETRIES = 20  # of a task whose worker was lost
