@@ -98,12 +98,12 @@ def test_partners_are_of_the_same_class_and_reach_all_of_it(rng):
     assert augmentation.draw_mixture(rows, classes, 0.0, rng) is None
 
 
-def test_a_mixture_is_the_weighted_mean_of_a_row_and_its_partner():
+def test_a_mixture_is_the_weighted_mean_of_a_row_and_its_partner(rng):
     inputs = torch.tensor([[0.0, 0.0], [10.0, -4.0], [6.0, 2.0]])
     drawn = augmentation.Mixture(np.array([1, 2]), np.array([0.75, 0.5]))
-    mixed = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(0, 2))
+    mixed = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(0, 2), rng)
     assert mixed.tolist() == [[2.5, -1.0], [8.0, -1.0]]
-    second = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(1, 2))
+    second = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(1, 2), rng)
     assert second.tolist() == [[8.0, -1.0]]
 
 
@@ -129,10 +129,7 @@ SHIFTS = range(-2, 3)
 
 
 def shifted(image, y, x):
-    result = torch.zeros_like(image)
+    """The image with its mirror images around it, read from (y, x) on."""
+    around = np.pad(image.numpy(), ((2, 2), (2, 2), (0, 0)), mode="reflect")
     height, width, _ = image.shape
-    for i in range(height):
-        for j in range(width):
-            if 0 <= i + y < height and 0 <= j + x < width:
-                result[i, j] = image[i + y, j + x]
-    return result
+    return torch.from_numpy(around[2 + y :, 2 + x :][:height, :width].copy())

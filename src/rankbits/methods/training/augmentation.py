@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankbits.methods.training.inputs import Inputs, read_rows
+
 
 @dataclass(frozen=True)
 class Mixture:
@@ -33,12 +35,18 @@ def draw_mixture(
     return Mixture(order[rng.integers(starts, ends)], weights)
 
 
-def mix_rows(inputs: Tensor, rows: np.ndarray, mixture: Mixture | None, part: slice) -> Tensor:
+def mix_rows(
+    inputs: Inputs,
+    rows: np.ndarray,
+    mixture: Mixture | None,
+    part: slice,
+    rng: np.random.Generator,
+) -> Tensor:
     """The rows of a process's part of the batch, mixed with their partners."""
-    x = inputs[torch.from_numpy(rows[part])]
+    x = read_rows(inputs, rows[part], rng)
     if mixture is None:
         return x
-    others = inputs[torch.from_numpy(mixture.partners[part])]
+    others = read_rows(inputs, mixture.partners[part], rng)
     weights = torch.from_numpy(mixture.weights[part]).to(x.device, torch.float32)
     weights = weights.reshape(-1, *[1] * (x.dim() - 1))
     return weights * x.float() + (1 - weights) * others.float()
@@ -50,16 +58,27 @@ def add_noise(x: Tensor, scale: Tensor, noise: float, draws: Tensor) -> Tensor:
 
 
 def move_images(x: Tensor, flip: bool, shift: int, rng: np.random.Generator) -> Tensor:
-    """Images (n, H, W, C) mirrored at random and moved by up to `shift` pixels, zeros moving in."""
+    """Images (n, H, W, C) mirrored at random and moved by up to `shift` pixels.
+
+    What moves in is the mirror image of the pixels at the edge.
+    """
     if flip:
         mirrored = torch.from_numpy(rng.random(len(x)) < 0.5).to(x.device)
         x = torch.where(mirrored[:, None, None, None], x.flip(2), x)
     if shift:
-        down, right = torch.from_numpy(rng.integers(0, 2 * shift + 1, (2, len(x)))).to(x.device)
-        height, width = x.shape[1:3]
-        padded = torch.nn.functional.pad(x, (0, 0, shift, shift, shift, shift))
-        lines = down[:, None] + torch.arange(height, device=x.device)
-        columns = right[:, None] + torch.arange(width, device=x.device)
+        moves = rng.integers(-shift, shift + 1, (2, len(x)))
+        down, right = torch.from_numpy(moves).to(x.device)
+        lines = _reflect(down[:, None] + torch.arange(x.shape[1], device=x.device), x.shape[1])
+        columns = _reflect(right[:, None] + torch.arange(x.shape[2], device=x.device), x.shape[2])
         first = torch.arange(len(x), device=x.device)[:, None, None]
-        x = padded[first, lines[:, :, None], columns[:, None, :]]
+        x = x[first, lines[:, :, None], columns[:, None, :]]
     return x
+
+
+def _reflect(places: Tensor, size: int) -> Tensor:
+    """Places beyond either end of 0..size-1 turned back at that end."""
+    if size == 1:
+        return torch.zeros_like(places)
+    period = 2 * (size - 1)
+    places = places.remainder(period)
+    return torch.minimum(places, period - places)

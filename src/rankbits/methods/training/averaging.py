@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rankbits.methods.training import parallel
+from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.maps import maps_of
 
 _Norm = nn.modules.batchnorm._BatchNorm
@@ -38,7 +39,7 @@ class WeightAverage:
             self.weights[name].lerp_(parameter.detach(), 1 - rate)
 
     @contextmanager
-    def applied(self, module: nn.Module, inputs: list[Tensor], block: int) -> Iterator[None]:
+    def applied(self, module: nn.Module, inputs: list[Inputs], block: int) -> Iterator[None]:
         """Put the average into the module for the length of a block.
 
         `inputs` are the rows that each of its maps reads: the items, and the queries.
@@ -54,7 +55,7 @@ class WeightAverage:
 
 
 @torch.no_grad()
-def measure_statistics(module: nn.Module, inputs: Tensor, block: int) -> None:
+def measure_statistics(module: nn.Module, inputs: Inputs, block: int) -> None:
     """Running statistics of batch normalization anew, as plain means over blocks of rows.
 
     Layers that keep theirs in training keep them here.

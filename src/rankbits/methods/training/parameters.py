@@ -43,6 +43,8 @@ SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 QUERIES = ("same", "own", "real")
 CLASSES = ("fixed", "grow")
+PRECISIONS = ("single", "mixed")
+_LAST = "last:"
 
 
 def _scoring(name: str, value: Any) -> Any:
@@ -68,6 +70,28 @@ def _file_in_folder(name: str, value: Any) -> Any:
     if value is not None and not Path(value).absolute().parent.is_dir():
         raise InputError(f"{name} must be a file in an existing folder, got {value}")
     return value
+
+
+def count_last_blocks(fine_tune: bool | str) -> int | None:
+    """N of "last:N"; None for all blocks, or for none."""
+    is_cut = isinstance(fine_tune, str) and fine_tune.startswith(_LAST)
+    return int(str(fine_tune).removeprefix(_LAST)) if is_cut else None
+
+
+def _fine_tune(name: str, value: Any) -> bool | str:
+    """False, "all" (which True means too), or "last:N" for N blocks."""
+    if isinstance(value, bool | np.bool_):
+        return "all" if value else False
+    if value == "all" or (isinstance(value, str) and _is_last_blocks(value)):
+        return str(value)
+    raise InputError(
+        f"{name} must be False, 'all', or 'last:8' for the last eight blocks, got {value!r}"
+    )
+
+
+def _is_last_blocks(value: str) -> bool:
+    number = value.removeprefix(_LAST)
+    return value.startswith(_LAST) and number.isascii() and number.isdigit() and int(number) > 0
 
 
 class TrainingParameters(Parameters):
@@ -123,9 +147,20 @@ class TrainingParameters(Parameters):
         The pretrained network of `encoder="backbone"`.
     image_size : int, default=160
         Height and width to which the backbone resizes images, from 32 to 1024.
-    fine_tune : bool, default=False
-        Whether the backbone is trained too, after its head has been trained alone. Otherwise its
-        features are computed once.
+    fine_tune : bool, "all" or "last:N", default=False
+        What of the backbone is trained too: nothing, so that its features are computed once; all of
+        it; or its last N blocks, for which the others run once for each view. With class labels
+        it learns the classes first, and the bits read what it believes; otherwise, or with
+        `posterior=0`, it is trained with its head by the loss of the method, after the head alone.
+    n_views : int, default=8
+        Number of views of each image for which the first blocks run with `fine_tune="last:N"`: as
+        it is, mirrored, and moved by some pixels.
+    tuning_epochs : int or None, default=None
+        Number of passes over the images in which a backbone learns the classes; None for 20 with
+        5,000 images, and fewer by the square root of their number with more.
+    precision : {"single", "mixed"}, default="auto"
+        Whether convolutions and products are computed in bfloat16 in training. The default is
+        "mixed" for a backbone that is tuned on a processor that multiplies bfloat16.
     tune_statistics : bool, default=False
         Whether batch normalization in a backbone that is trained measures its statistics anew.
     backbone_rate : float, default=0.1
@@ -227,7 +262,10 @@ class TrainingParameters(Parameters):
     posterior_cache: PosteriorCache | None = parameter(None, anything, reported=False)
     backbone: "str | nn.Module" = parameter("efficientnet-lite0", anything, reported=False)
     image_size: int = parameter(160, integer(32, 1024))
-    fine_tune: bool = parameter(False, flag)
+    fine_tune: bool | str = parameter(False, _fine_tune)
+    n_views: int = parameter(8, integer(1, 64))
+    tuning_epochs: int | None = parameter(None, optional(integer(1)))
+    precision: str = auto(choice(*PRECISIONS))
     tune_statistics: bool = parameter(False, flag)
     backbone_rate: float = parameter(0.1, number())
     graded: bool = auto(flag)

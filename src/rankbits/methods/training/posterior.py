@@ -95,18 +95,17 @@ class NoisyPosterior(nn.Module):
 
 
 class ClassifiersLoss(nn.Module):
-    """Mean cross-entropy of the classifiers; rows of fold k are kept from classifier k."""
+    """Mean cross-entropy of the classifiers; `is_unseen` (n, K) says what is kept from each."""
 
-    def __init__(self, folds: np.ndarray) -> None:
+    def __init__(self, is_unseen: np.ndarray) -> None:
         super().__init__()
-        self.folds = folds
+        self.is_unseen = is_unseen
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
         assert batch.classes is not None  # noqa: S101
-        fold = torch.from_numpy(self.folds[batch.rows]).to(logits.device)
+        is_seen = torch.from_numpy(~self.is_unseen[batch.rows]).to(logits.device)
         total = logits.sum() * 0.0
-        for k, classifier_logits in enumerate(logits.unbind(1)):
-            seen = fold != k
+        for classifier_logits, seen in zip(logits.unbind(1), is_seen.unbind(1), strict=True):
             if bool(seen.any()):
                 total = total + functional.cross_entropy(
                     classifier_logits[seen], batch.classes[seen]
@@ -121,19 +120,26 @@ def learn_posterior(
     seed: int,
     checkpoints: Callable[[str], Checkpoints],
     cache: PosteriorCache | None = None,
+    unseen: np.ndarray | None = None,
 ) -> TrainedPosterior:
     """The classifiers and their pool of rows: those of the cache, or trained now.
 
-    `checkpoints(stage)` says where the training of that stage saves its state.
+    `checkpoints(stage)` says where the training of that stage saves its state. `unseen` are rows
+    that what made the rows never saw, such as a tuned backbone: they are kept from all classifiers,
+    since it is sure of all others. Otherwise each classifier has unseen rows of its own.
     """
     assert supervision.classes is not None  # noqa: S101
+    is_unseen = draw_unseen(len(rows), shape.n_classifiers, seed)
+    if unseen is not None:
+        is_unseen = np.isin(np.arange(len(rows)), unseen)[:, None].repeat(shape.n_classifiers, 1)
     if cache is None:
-        return _train_posterior(shape, rows, supervision, seed, checkpoints)
+        return _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints)
     facts = {"seed": seed, "threads": torch.get_num_threads(), **asdict(shape)}
-    fingerprint = compute_fingerprint(facts, [rows.cpu().numpy(), supervision.classes])
+    arrays = [rows.cpu().numpy(), supervision.classes, is_unseen]
+    fingerprint = compute_fingerprint(facts, arrays)
     posterior: TrainedPosterior | None = cache.get(fingerprint)
     if posterior is None:
-        posterior = _train_posterior(shape, rows, supervision, seed, checkpoints)
+        posterior = _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints)
         cache.put(fingerprint, posterior)
     return posterior
 
@@ -142,6 +148,7 @@ def _train_posterior(
     shape: PosteriorShape,
     rows: Tensor,
     supervision: Supervision,
+    is_unseen: np.ndarray,
     seed: int,
     checkpoints: Callable[[str], Checkpoints],
 ) -> TrainedPosterior:
@@ -151,7 +158,10 @@ def _train_posterior(
     def train(
         stage: str, shape: PosteriorShape, noise: float, config: TrainingConfig
     ) -> _Candidate:
-        return _train_classifiers(shape, rows, supervision, noise, config, checkpoints(stage))
+        columns = is_unseen[:, : shape.n_classifiers]
+        return _train_classifiers(
+            shape, rows, supervision, columns, noise, config, checkpoints(stage)
+        )
 
     pilot_shape = replace(shape, n_classifiers=1, width=_PILOT_WIDTH)
     pilot_config = posterior_config(len(rows), seed, _PILOT_STEPS)
@@ -181,15 +191,15 @@ def _train_classifiers(
     shape: PosteriorShape,
     rows: Tensor,
     supervision: Supervision,
+    is_unseen: np.ndarray,
     noise: float,
     config: TrainingConfig,
     checkpoints: Checkpoints,
 ) -> _Candidate:
     assert supervision.classes is not None  # noqa: S101
-    folds = draw_folds(len(rows), config.seed)
     task = TrainingTask(
         build_module=lambda: NoisyPosterior(shape.build(), noise),
-        build_loss=lambda: ClassifiersLoss(folds),
+        build_loss=lambda: ClassifiersLoss(is_unseen),
         inputs=rows,
         supervision=supervision,
         config=config,
@@ -198,7 +208,7 @@ def _train_classifiers(
     )
     module = run_training(task).module
     assert isinstance(module, NoisyPosterior)  # noqa: S101
-    logits, positions = held_out_logits(module.classifiers, rows, folds)
+    logits, positions = held_out_logits(module.classifiers, rows, is_unseen)
     classes = torch.from_numpy(supervision.classes).to(rows.device)
     factor, loss = choose_factor(logits, classes[positions])
     return _Candidate(module.classifiers, factor, loss, measure_doubt(logits, factor))
@@ -219,21 +229,21 @@ def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> Trai
     )
 
 
-def draw_folds(n_rows: int, seed: int) -> np.ndarray:
-    """A fold for each row: of ten equal parts, or fewer where rows are few."""
+def draw_unseen(n_rows: int, n_classifiers: int, seed: int) -> np.ndarray:
+    """Which rows are kept from each classifier, (n, K): a tenth, or more where rows are few."""
     rng = np.random.default_rng([seed, 0xF01D])
-    return rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
+    folds = rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
+    return np.asarray(folds[:, None] == np.arange(n_classifiers))
 
 
 @torch.no_grad()
 def held_out_logits(
-    classifiers: ClassPosterior, rows: Tensor, folds: np.ndarray
+    classifiers: ClassPosterior, rows: Tensor, is_unseen: np.ndarray
 ) -> tuple[Tensor, Tensor]:
     """Logits of the rows that a classifier did not see, by that classifier, and their positions."""
-    fold = torch.from_numpy(folds).to(rows.device)
     logits, positions = [], []
     for k, classifier in enumerate(classifiers.members):
-        unseen = torch.nonzero(fold == k)[:, 0]
+        unseen = torch.from_numpy(np.flatnonzero(is_unseen[:, k])).to(rows.device)
         logits.append(classifier(scale_to_one_norm(rows[unseen])))
         positions.append(unseen)
     return torch.cat(logits), torch.cat(positions)

@@ -17,22 +17,31 @@ from rankbits.errors import InputError
 from rankbits.methods.query_log import QueryLog, rank_items, read_query_log
 from rankbits.methods.supervision import Supervision, supervise
 from rankbits.methods.training import parallel
+from rankbits.methods.training.activations import compute_activations
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.backbones import (
     NAMES,
     RowReader,
     name_backbone,
+    split_backbone,
 )
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
 from rankbits.methods.training.encoders import Encoder, build_encoder, learn_scales
 from rankbits.methods.training.fields import check_parameters, is_auto
 from rankbits.methods.training.initialization import Initialization
+from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.method import MethodDefinition
-from rankbits.methods.training.parameters import TrainingParameters
+from rankbits.methods.training.parameters import TrainingParameters, count_last_blocks
 from rankbits.methods.training.posterior import STAGES, choose_width
 from rankbits.methods.training.recipes import choose_recipe, encoder_kind, supervision_kind
 from rankbits.methods.training.sample_pool import pool_size
+from rankbits.methods.training.tuning import (
+    TUNING_STAGE,
+    TunedBackbone,
+    tune_backbone,
+    tuning_config,
+)
 from rankbits.methods.training.validation import RowSplit, keep_all, split_rows
 
 HEAD_STAGE = "head"
@@ -48,20 +57,20 @@ class Preparation:
     supervision: Supervision  # of all rows
     split: RowSplit
     device: torch.device
-    inputs: (
-        Tensor  # all rows as the trained module reads them: raw, or a frozen backbone's features
-    )
-    query_inputs: Tensor | None  # all logged queries, likewise; None if rows of X are the queries
+    inputs: Inputs  # all rows as the trained module reads them: raw, features, or activations
+    query_inputs: Inputs | None  # all logged queries, likewise; None if rows of X are the queries
     head_inputs: Tensor  # the training rows as the head reads them
+    query_head_inputs: Tensor | None  # the training queries of a log, likewise
     encoder: Encoder  # scales, anchors and backbone in place; all other weights are fresh
+    tuned: TunedBackbone | None  # a backbone that learned the classes already
     initialization: Initialization
     constant_features: np.ndarray
     fingerprint: str  # of settings and data; "" without checkpoints
 
     @property
     def tunes_backbone(self) -> bool:
-        """Whether a backbone is trained too."""
-        return self.encoder.backbone is not None and self.config.fine_tune
+        """Whether a backbone is trained together with the bits."""
+        return self.encoder.backbone is not None and tunes_with_bits(self.config)
 
     @property
     def is_validated(self) -> bool:
@@ -94,14 +103,19 @@ def prepare(
         supervision = supervise_queries(parameters, method, reader, query_reader, logged.judgements)
     method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
+    tuned = tune_to_classes(parameters, config, reader, supervision, split)
     item_split = split if logged is None else keep_all(len(rows))
     inputs, head_inputs = read_inputs(config, reader), read_head_inputs(reader, item_split)
-    query_inputs = None if query_reader is None else read_inputs(config, query_reader)
+    query_inputs, query_head_inputs = None, None
+    if query_reader is not None:
+        query_inputs = read_inputs(config, query_reader)
+        query_head_inputs = read_head_inputs(query_reader, split)
     architecture = describe_encoder(config, head_inputs, supervision)
     encoder = build_encoder(architecture, reader.backbone)
     rng = np.random.default_rng([config.seed, _SCALES_STREAM])
     constant_features = learn_scales(encoder, head_inputs, rng, config.scaling)
-    if not config.fine_tune:
+    encoder.tune_last(count_last_blocks(config.fine_tune))
+    if not tunes_with_bits(config):
         encoder.freeze_backbone()
     return Preparation(
         method=method,
@@ -112,7 +126,9 @@ def prepare(
         inputs=inputs,
         query_inputs=query_inputs,
         head_inputs=head_inputs,
+        query_head_inputs=query_head_inputs,
         encoder=encoder,
+        tuned=tuned,
         initialization=Initialization(config.init, encoder.head, head_inputs, config.n_bits),
         constant_features=constant_features,
         fingerprint=identify_training(
@@ -124,6 +140,29 @@ def prepare(
             [rows] if logged is None else [rows, logged.rows],
         ),
     )
+
+
+def tunes_with_bits(config: TrainingConfig) -> bool:
+    """Whether a backbone is trained by the loss of the method, not by the classes before it."""
+    return bool(config.fine_tune) and not config.posterior
+
+
+def tune_to_classes(
+    parameters: TrainingParameters,
+    config: TrainingConfig,
+    reader: RowReader,
+    supervision: Supervision,
+    split: RowSplit,
+) -> TunedBackbone | None:
+    """Let the backbone learn the classes, if the bits are to read what it believes of them."""
+    if reader.backbone is None or not config.fine_tune or not config.posterior:
+        return None
+    images = reader.rows[split.train] if len(split.held_out) else reader.rows
+    own_config = tuning_config(parameters, config, len(images))
+    labels = supervision.take(split.train)
+    tuned = tune_backbone(reader.backbone, images, labels, own_config, reader.device)
+    reader.replace_backbone(tuned.backbone)
+    return tuned
 
 
 def supervise_rows(
@@ -180,6 +219,7 @@ def configure(
     if isinstance(supervision, QueryLog):
         n_rows, n_queries = supervision.n_items, n_rows
     trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
+    trains_on_raw_rows = bool(trains_on_raw_rows) and not values["posterior"]
     config = resolve_config(
         parameters,
         recipe,
@@ -196,7 +236,7 @@ def choose_seed(parameters: TrainingParameters) -> int:
     """The seed that random_state gives; without one, a training that is resumed keeps its own."""
     folder, random_state = parameters.checkpoint, parameters.random_state
     if folder is not None and parameters.resume and random_state is None:
-        for stage in ("", *STAGES, HEAD_STAGE):
+        for stage in ("", *STAGES, HEAD_STAGE, TUNING_STAGE):
             seed = read_seed(Path(folder) / stage)
             if seed is not None:
                 return seed
@@ -204,17 +244,23 @@ def choose_seed(parameters: TrainingParameters) -> int:
     return int(parallel.agree(float(seed)))
 
 
-def read_inputs(config: TrainingConfig, reader: RowReader) -> Tensor:
+def read_inputs(config: TrainingConfig, reader: RowReader) -> Inputs:
     """All rows as the trained module reads them."""
-    if reader.backbone is None or config.fine_tune:
+    if reader.backbone is None:
         return torch.from_numpy(reader.rows)
-    return reader.features
+    if not tunes_with_bits(config):
+        return reader.features
+    n_last = count_last_blocks(config.fine_tune)
+    if n_last is None:
+        return torch.from_numpy(reader.rows)
+    first, _ = split_backbone(reader.backbone, n_last)
+    return compute_activations(first, reader.rows, config, reader.device)
 
 
 def read_head_inputs(reader: RowReader, split: RowSplit) -> Tensor:
     """The training rows as the head of the encoder reads them."""
     rows = torch.from_numpy(reader.rows) if reader.backbone is None else reader.features
-    return split.take_training(rows)
+    return rows[torch.from_numpy(split.train)] if len(split.held_out) else rows
 
 
 def describe_encoder(
@@ -248,10 +294,11 @@ def _describe_posterior(
     if not config.posterior:
         return {}
     classes = supervision.classes
-    if classes is None or encoder_kind(config.encoder) != "mlp" or config.kernel is not None:
+    has_features = encoder_kind(config.encoder) in ("mlp", "backbone")
+    if classes is None or not has_features or config.kernel is not None:
         raise InputError(
-            "posterior must be 0 unless y is class labels and the encoder is 'mlp' without "
-            f"kernel, got {config.posterior}"
+            "posterior must be 0 unless y is class labels and the encoder is 'mlp' without kernel, "
+            f"or 'backbone', got {config.posterior}"
         )
     return {
         "posterior": config.posterior,

@@ -11,10 +11,10 @@ from typing import cast
 
 from torch import Tensor
 
-from rankbits.methods.training.backbones import compute_features
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
+from rankbits.methods.training.inputs import move_to
 from rankbits.methods.training.layers import Standardize
 from rankbits.methods.training.posterior import PosteriorShape, TrainedPosterior, learn_posterior
 from rankbits.methods.training.preparation import HEAD_STAGE, Preparation
@@ -37,6 +37,7 @@ _HEAD_VALUES = (  # those of the recipe of a frozen backbone; the shape of the h
     "mixup",
     "flip",
     "shift",
+    "precision",
     "ema",
 )
 
@@ -60,6 +61,7 @@ def train_posterior(preparation: Preparation) -> TrainedPosterior:
         config.seed,
         lambda stage: stage_checkpoints(preparation, stage),
         config.posterior_cache,
+        None if preparation.tuned is None else preparation.tuned.unseen,
     )
 
 
@@ -86,23 +88,13 @@ def train_head(preparation: Preparation) -> dict[str, Tensor]:
         ),
         build_loss=lambda: method.build_loss(preparation.supervision),
         inputs=preparation.head_inputs.to(preparation.device),
-        query_inputs=_compute_query_features(preparation),
+        query_inputs=move_to(preparation.query_head_inputs, preparation.device),
         supervision=supervision.tabulated(),
         config=head_config(preparation.config, method.recipes, len(supervision)),
         checkpoints=stage_checkpoints(preparation, HEAD_STAGE),
         method_name=method.name,
     )
     return run_training(task).best.weights
-
-
-def _compute_query_features(preparation: Preparation) -> Tensor | None:
-    """The training queries of a log as the head reads them; None if rows of X are the queries."""
-    if preparation.query_inputs is None:
-        return None
-    backbone = preparation.encoder.backbone
-    assert backbone is not None  # noqa: S101
-    rows = preparation.split.take_training(preparation.query_inputs)
-    return compute_features(backbone, rows, preparation.device).to(preparation.device)
 
 
 def head_config(config: TrainingConfig, method_recipes: Recipes, n_rows: int) -> TrainingConfig:

@@ -14,6 +14,7 @@ from rankbits.affinity import Judgements, NearestRanks, Neighbours
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
+from rankbits.methods.training.precision import choose_precision
 
 Key = str | tuple[str, str]  # a kind of encoder, or it and a special case, which has precedence
 Recipe = Mapping[
@@ -43,6 +44,7 @@ COMMON: Recipe = {
     "input_dropout": 0.0,
     "skip": False,
     "posterior": 0,
+    "precision": "single",
     "graded": False,
     "alpha": 0.5,
     "alpha_end": None,
@@ -143,6 +145,8 @@ def choose_recipe(
     encoder = choose_encoder(parameters, supervision)
     key = _choose_key(encoder, parameters, supervision, method_recipes)
     recipe = {**COMMON, **RECIPES[key]}
+    if parameters.fine_tune:
+        recipe["precision"] = choose_precision()
     if parameters.queries != "same":
         recipe |= TWO_MAPS.get(key, {})
     return {**recipe, **method_recipes.get(key, {}), "encoder": encoder}
@@ -196,10 +200,13 @@ def _choose_key(
     method_recipes: Recipes,
 ) -> Key:
     kind = encoder_kind(encoder)
+    has_posterior = _learns_posterior(parameters, supervision, method_recipes)
+    if kind == "backbone" and has_posterior:
+        return "mlp", "posterior"  # its head is that of features from elsewhere
     applies = {
         supervision_kind(supervision): kind != "backbone"
         or _keeps_distances(parameters, supervision),
-        "posterior": _learns_posterior(parameters, supervision, method_recipes),
+        "posterior": has_posterior,
         "tuned": bool(parameters.fine_tune),
     }
     special = [case for case, does in applies.items() if does and (kind, case) in RECIPES]

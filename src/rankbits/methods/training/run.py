@@ -27,10 +27,12 @@ from rankbits.methods.training.batches import (
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.layers import Standardize
 from rankbits.methods.training.losses import compute_loss, reads_chances
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 from rankbits.methods.training.optimizers import Optimizer, build_optimizer
+from rankbits.methods.training.precision import computing
 
 
 class TrainingRun:
@@ -40,11 +42,11 @@ class TrainingRun:
         self,
         module: nn.Module,
         loss: nn.Module,
-        inputs: Tensor,
+        inputs: Inputs,
         supervision: Supervision,
         config: TrainingConfig,
         method_name: str = "the method",
-        query_inputs: Tensor | None = None,
+        query_inputs: Inputs | None = None,
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
         self.query_inputs = inputs if query_inputs is None else query_inputs
@@ -89,7 +91,9 @@ class TrainingRun:
         noise: torch.Generator,
     ) -> float:
         """Encode the rows of a batch, compute the loss and move the weights."""
-        logits, items = self._encode(rows, rng, noise)
+        with computing(self.config.precision, self.inputs.device):
+            logits, items = self._encode(rows, rng, noise)
+        logits, items = logits.float(), None if items is None else items.float()
         step = self.optimizer.n_steps + 1
         self.guard.require_finite_outputs(step, logits)
         if items is not None:
@@ -121,12 +125,12 @@ class TrainingRun:
         return logits, None if items is None else parallel.gather(items, len(rows.items))
 
     def _read_rows(
-        self, inputs: Tensor, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
+        self, inputs: Inputs, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
         mixture = augmentation.draw_mixture(rows, self.supervision.classes, config.mixup, rng)
-        x = augmentation.mix_rows(inputs, rows, mixture, part)
+        x = augmentation.mix_rows(inputs, rows, mixture, part, rng)
         if config.flip or config.shift:
             x = augmentation.move_images(x, config.flip, config.shift, rng)
         if config.noise:
@@ -286,10 +290,11 @@ def _add_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
 
 
-def _measure_noise_scale(inputs: Tensor, config: TrainingConfig) -> Tensor:
+def _measure_noise_scale(inputs: Inputs, config: TrainingConfig) -> Tensor:
     """The standard deviation of each feature or channel, or of all: the unit of noise."""
     if not config.noise:
         return torch.zeros(())
+    assert isinstance(inputs, Tensor)  # noqa: S101 - rows in views have none
     layer = Standardize(inputs.shape[-1])
     constant = layer.learn(inputs.cpu(), config.noise_scaling)
     layer.scale[torch.from_numpy(constant)] = 0

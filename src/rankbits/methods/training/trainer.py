@@ -22,6 +22,7 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.devices import own_generators
+from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.log import ProgressCallback, TrainingLog
 from rankbits.methods.training.run import TrainingRun, select_prefix
 
@@ -37,10 +38,10 @@ class TrainingTask:
 
     build_module: Callable[[], nn.Module]
     build_loss: Callable[[], nn.Module]
-    inputs: Tensor
+    inputs: Inputs
     supervision: Supervision
     config: TrainingConfig
-    query_inputs: Tensor | None = None  # of logged queries; None if every row is a query
+    query_inputs: Inputs | None = None  # of logged queries; None if every row is a query
     score: Score | None = None
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
     log: TrainingLog = field(default_factory=lambda: TrainingLog(None))

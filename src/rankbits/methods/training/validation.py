@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.inputs import Inputs, take_rows
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 
 MOST_ROWS = 2048
@@ -28,9 +29,9 @@ class RowSplit:
     train: np.ndarray
     held_out: np.ndarray
 
-    def take_training(self, inputs: Tensor) -> Tensor:
+    def take_training(self, inputs: Inputs) -> Inputs:
         """The inputs of the training rows; all of them, not copied, if none is held out."""
-        return inputs[torch.from_numpy(self.train)] if len(self.held_out) else inputs
+        return take_rows(inputs, self.train) if len(self.held_out) else inputs
 
     def to_json(self) -> dict[str, Any]:
         """Sizes and a hash of the held-out rows."""
@@ -67,12 +68,12 @@ class HardScore:
 
     def __init__(
         self,
-        inputs: Tensor,
+        inputs: Inputs,
         supervision: Supervision,
         rows: np.ndarray,
         objective: Objective,
         *,
-        query_inputs: Tensor | None = None,
+        query_inputs: Inputs | None = None,
         has_real_queries: bool = False,
     ) -> None:
         self.inputs, self.objective = inputs, objective
@@ -121,6 +122,6 @@ class HardScore:
         return self.objective(queries, self.levels, gallery=items, **lists)
 
 
-def _codes(module: nn.Module, inputs: Tensor) -> Tensor:
+def _codes(module: nn.Module, inputs: Inputs) -> Tensor:
     logits = encode_rows(module, inputs)
     return torch.where(logits > 0, 1.0, -1.0)

@@ -1,0 +1,252 @@
+"""Tuning of a backbone to classes, before scales, classifiers and bits of an encoder are learned.
+
+The backbone, or its last blocks, and one linear classifier learn the classes by cross-entropy with
+smoothed labels. What follows treats the tuned backbone as it would a frozen one. A tenth of the
+rows is kept from it: a network is sure of all pictures that it was tuned on, and only others tell
+how doubtful new ones will be.
+
+Where only the last blocks are tuned, the others run once: see `activations`.
+"""
+
+import copy
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.activations import compute_activations, find_activations
+from rankbits.methods.training.backbones import split_backbone
+from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
+from rankbits.methods.training.config import TrainingConfig, common_config
+from rankbits.methods.training.encoders import encode_rows, keep_statistics
+from rankbits.methods.training.fields import is_auto
+from rankbits.methods.training.inputs import Activations, Inputs, take_rows
+from rankbits.methods.training.layers import Dropout, Standardize
+from rankbits.methods.training.log import progress_bar
+from rankbits.methods.training.parameters import TrainingParameters, count_last_blocks
+from rankbits.methods.training.posterior import draw_unseen
+from rankbits.methods.training.trainer import TrainingTask, run_training
+
+TUNING_STAGE, _FINISHED = "tuning", "tuned"  # folders in that of the checkpoint
+_SMOOTHING, _DROPOUT = 0.1, 0.2
+_SCALE_ROWS = 2048  # rows whose features set the scales of the classifier
+_BATCH_SIZE, _LEARNING_RATE, _WEIGHT_DECAY, _MIXUP, _SHIFT = 128, 1e-2, 0.05, 0.0, 4
+_EPOCHS, _N_ROWS = 20, 5000  # so many epochs for so many rows, fewer by their square root
+_FEWEST_EPOCHS, _MOST_EPOCHS = 5, 40
+_SAME_VALUES = (  # as in the training of the bits
+    "fine_tune",
+    "n_views",
+    "backbone_rate",
+    "tune_statistics",
+    "image_size",
+    "precision",
+    "checkpoint",
+    "checkpoint_seconds",
+    "resume",
+    "verbose",
+    "seed",
+)
+
+
+@dataclass(frozen=True)
+class TunedBackbone:
+    """A backbone that knows the classes, and the training rows that it never saw."""
+
+    backbone: nn.Module
+    unseen: np.ndarray  # positions among the training rows, ascending
+    report: dict[str, Any]
+
+
+class PictureClassifier(nn.Module):
+    """A backbone, or its last blocks, and a linear map to the logits of the classes."""
+
+    def __init__(
+        self, backbone: nn.Module, scales: Standardize, n_classes: int, *, keeps_statistics: bool
+    ) -> None:
+        super().__init__()
+        self.backbone, self.scales, self.keeps_statistics = backbone, scales, keeps_statistics
+        self.dropout = Dropout(_DROPOUT)
+        self.output = nn.Linear(len(scales.mean), n_classes)
+        nn.init.zeros_(self.output.weight)
+
+    def train(self, mode: bool = True) -> "PictureClassifier":
+        super().train(mode)
+        if self.keeps_statistics:
+            keep_statistics(self.backbone)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.output(self.dropout(self.scales(self.backbone(x).float())))
+        return logits
+
+
+class SmoothedCrossEntropy(nn.Module):
+    """Cross-entropy with a tenth of every label shared out over all classes."""
+
+    def forward(self, logits: Tensor, batch: Batch) -> Tensor:
+        assert batch.classes is not None  # noqa: S101
+        return functional.cross_entropy(logits, batch.classes, label_smoothing=_SMOOTHING)
+
+
+def tune_backbone(
+    backbone: nn.Module,
+    images: np.ndarray,
+    supervision: Supervision,
+    config: TrainingConfig,
+    device: torch.device,
+) -> TunedBackbone:
+    """Tune a copy of the backbone to the classes of the images; `config` is from `tuning_config`.
+
+    A tuning that is finished is read from the checkpoint's folder.
+    """
+    backbone, fingerprint = copy.deepcopy(backbone), identify_tuning(images, supervision, config)
+    is_unseen = draw_unseen(len(images), 1, config.seed)[:, 0]
+    seen, unseen = np.flatnonzero(~is_unseen), np.flatnonzero(is_unseen)
+    finished = Checkpoints(_stage_folder(config, _FINISHED), fingerprint, resume=config.resume)
+    saved = finished.load()
+    if saved is None:
+        report = _tune(backbone, images, seen, unseen, supervision, config, device, fingerprint)
+        finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
+        find_activations(images, config).remove()
+    else:
+        backbone.load_state_dict(saved[0])
+        report = saved[1]["report"]
+    return TunedBackbone(backbone.requires_grad_(False).eval(), unseen, report)
+
+
+def _tune(
+    backbone: nn.Module,
+    images: np.ndarray,
+    seen: np.ndarray,
+    unseen: np.ndarray,
+    supervision: Supervision,
+    config: TrainingConfig,
+    device: torch.device,
+    fingerprint: str,
+) -> dict[str, Any]:
+    """Tune the backbone in place; returns the report."""
+    started = time.perf_counter()
+    part, inputs = cut_backbone(backbone, images, config, device)
+    if isinstance(inputs, Activations):  # whose views are moved already
+        config = replace(config, flip=False, shift=0)
+    classifier = _train_classifier(part, inputs, seen, supervision, config, fingerprint)
+    part.load_state_dict(classifier.backbone.state_dict())
+    return {
+        "rows": len(seen),
+        "unseen": len(unseen),
+        "accuracy": round(_measure_accuracy(classifier, inputs, unseen, supervision), 4),
+        "config": config.to_json(),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+
+
+def tuning_config(
+    parameters: TrainingParameters, config: TrainingConfig, n_rows: int
+) -> TrainingConfig:
+    """How the backbone is tuned, where `config` says how the bits are trained."""
+    epochs = max(_FEWEST_EPOCHS, round(_EPOCHS * math.sqrt(_N_ROWS / n_rows)))
+    moves = {"flip": True, "shift": _SHIFT}
+    moves |= {name: getattr(parameters, name) for name in moves if not _is_open(parameters, name)}
+    return common_config(
+        **{name: getattr(config, name) for name in _SAME_VALUES},
+        **moves,
+        epochs=min(epochs, _MOST_EPOCHS) if config.tuning_epochs is None else config.tuning_epochs,
+        batch_size=min(_BATCH_SIZE, n_rows),
+        learning_rate=_LEARNING_RATE,
+        weight_decay=_WEIGHT_DECAY,
+        warm_up=0.1,
+        mixup=_MIXUP,
+        ema=0.99,
+    )
+
+
+def cut_backbone(
+    backbone: nn.Module, images: np.ndarray, config: TrainingConfig, device: torch.device
+) -> tuple[nn.Module, Inputs]:
+    """The part of the backbone that is tuned, and all rows as it reads them."""
+    n_last = count_last_blocks(config.fine_tune)
+    if n_last is None:
+        return backbone, torch.from_numpy(images).to(device)
+    first, last = split_backbone(backbone, n_last)
+    return last, compute_activations(first, images, config, device)
+
+
+def identify_tuning(images: np.ndarray, supervision: Supervision, config: TrainingConfig) -> str:
+    """A fingerprint of the data and settings, by which checkpoints know their tuning."""
+    assert supervision.classes is not None  # noqa: S101
+    facts = {"config": config.to_json(), "threads": torch.get_num_threads()}
+    return compute_fingerprint(facts, [images, supervision.classes])
+
+
+def _train_classifier(
+    part: nn.Module,
+    inputs: Inputs,
+    seen: np.ndarray,
+    supervision: Supervision,
+    config: TrainingConfig,
+    fingerprint: str,
+) -> PictureClassifier:
+    assert supervision.classes is not None  # noqa: S101
+    n_classes, scales = int(supervision.classes.max()) + 1, _learn_scales(part, inputs)
+    checkpoints = Checkpoints(
+        _stage_folder(config, TUNING_STAGE),
+        fingerprint,
+        resume=config.resume,
+        every_seconds=config.checkpoint_seconds,
+    )
+
+    def build() -> PictureClassifier:
+        parts = copy.deepcopy(part), copy.deepcopy(scales)
+        return PictureClassifier(*parts, n_classes, keeps_statistics=not config.tune_statistics)
+
+    with progress_bar(config.verbose, config.epochs) as progress:
+        task = TrainingTask(
+            build_module=build,
+            build_loss=SmoothedCrossEntropy,
+            inputs=take_rows(inputs, seen),
+            supervision=supervision.take(seen),
+            config=config,
+            checkpoints=checkpoints,
+            progress=progress,
+            method_name="tuning of the backbone",
+        )
+        classifier = run_training(task).module
+    assert isinstance(classifier, PictureClassifier)  # noqa: S101
+    return classifier
+
+
+def _learn_scales(part: nn.Module, inputs: Inputs) -> Standardize:
+    """The scales of the features before tuning, on rows that are drawn evenly."""
+    step = -(-len(inputs) // _SCALE_ROWS)
+    features = encode_rows(part, inputs[::step], _BATCH_SIZE).cpu()
+    scales = Standardize(features.shape[1])
+    scales.learn(features, "common")
+    return scales
+
+
+def _measure_accuracy(
+    classifier: PictureClassifier,
+    inputs: Inputs,
+    rows: np.ndarray,
+    supervision: Supervision,
+) -> float:
+    """The share of rows whose likeliest class is their own."""
+    assert supervision.classes is not None  # noqa: S101
+    logits = encode_rows(classifier, take_rows(inputs, rows), _BATCH_SIZE)
+    return float(np.mean(logits.argmax(1).cpu().numpy() == supervision.classes[rows]))
+
+
+def _is_open(parameters: TrainingParameters, name: str) -> bool:
+    return is_auto(getattr(parameters, name))
+
+
+def _stage_folder(config: TrainingConfig, stage: str) -> Path | None:
+    return None if config.checkpoint is None else Path(config.checkpoint) / stage
