@@ -13,6 +13,7 @@ from rankbits import _check
 from rankbits.affinity import Judgements, NearestRanks, Neighbours
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.fields import is_auto
+from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.parameters import TrainingParameters
 
 Key = str | tuple[str, str]  # a kind of encoder, or it and a special case, which has precedence
@@ -21,7 +22,7 @@ Recipe = Mapping[
 ]  # by name of the hyper-parameter: a value, or a function of the rows' number
 Recipes = Mapping[Key, Recipe]
 
-ENCODERS = ("linear", "mlp", "cnn", "backbone")
+ENCODERS = (*KINDS, "backbone")
 FEWEST_ROWS, MOST_CLASSES = 500, 200  # of data on which a class posterior is learned first
 
 FULL_RATE_ROWS = 10_000
@@ -165,7 +166,7 @@ def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> 
 
 
 def encoder_kind(encoder: "str | nn.Module") -> str:
-    """The kind of an encoder: "linear", "mlp", "cnn" or "backbone"."""
+    """The kind of an encoder: one of `ENCODERS`."""
     if isinstance(encoder, nn.Module):
         return "backbone"
     return _check.choice("encoder", encoder, ENCODERS)
