@@ -38,6 +38,7 @@ ACTIVATIONS = ("relu", "gelu", "silu", "tanh")
 NORMALIZATIONS = ("none", "batch", "layer")
 SCALINGS = ("each", "common")
 INITIALIZATIONS = ("random", "pca", "itq")
+PRECISIONS = ("single", "mixed")
 BATCHES = ("plain", "balanced", "anchors")
 SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -143,6 +144,9 @@ class TrainingParameters(Parameters):
         Largest learning rate of the schedule.
     weight_decay : float, default="auto"
         Decay of the weight matrices.
+    precision : {"single", "mixed"}, default="auto"
+        With "mixed" the network multiplies in bfloat16 in training, if the processor has
+        instructions for that; weights and losses stay in float32, and so does encoding.
     nesterov : bool, default=False
         Whether the momentum of "sgd" is Nesterov's.
     schedule : {"constant", "cosine", "step", "one-cycle"}, default="auto"
@@ -236,6 +240,7 @@ class TrainingParameters(Parameters):
     optimizer: str = auto(choice("adamw", "sgd"))
     learning_rate: float = auto(number(closed=False))
     weight_decay: float = auto(number())
+    precision: str = auto(choice(*PRECISIONS))
     nesterov: bool = parameter(False, flag)
     schedule: str = auto(choice(*SCHEDULES))
     warm_up: float = auto(number(0.0, 1.0))

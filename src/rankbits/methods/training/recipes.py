@@ -50,6 +50,7 @@ COMMON: Recipe = {
     "optimizer": "adamw",
     "learning_rate": 3e-3,
     "weight_decay": 1e-2,
+    "precision": "single",
     "schedule": "cosine",
     "warm_up": 0.05,
     "batch_size": 512,
