@@ -18,29 +18,23 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
-from rankbits.methods.training.config import TrainingConfig, common_config
-from rankbits.methods.training.layers import ClassPosterior, scale_to_one_norm
-from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.sample_pool import (
-    SamplePool,
-    draw_pool,
-    match_doubt,
-    measure_doubt,
+from rankbits.methods.training.classifiers import (
+    ClassifierTask,
+    TrainedClassifiers,
+    train_classifiers,
 )
-from rankbits.methods.training.trainer import TrainingTask, run_training
+from rankbits.methods.training.config import TrainingConfig, common_config
+from rankbits.methods.training.layers import ClassPosterior, Posterior, scale_to_one_norm
+from rankbits.methods.training.posterior_cache import PosteriorCache
+from rankbits.methods.training.sample_pool import SamplePool, draw_pool, match_doubt
 
 NOISES = (0.15, 0.35, 0.7)
 STAGES = (*(f"pilot-{noise}" for noise in NOISES), "posterior")  # trainings before that of the bits
-_N_FOLDS = 10
-_FACTORS = np.geomspace(0.3, 1.5, 33)
 _BATCH_SIZE = 250
 _N_STEPS, _N_ROWS = 800, 5000  # so many steps for so many rows, growing with their square root
 _FEWEST_STEPS = 300
@@ -66,19 +60,9 @@ class PosteriorShape:
 class TrainedPosterior:
     """Trained classifiers, the rows drawn for the bits, and how both were chosen."""
 
-    classifiers: ClassPosterior
+    classifiers: Posterior
     pool: SamplePool
     report: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """Classifiers trained with some noise, and how sure they are about rows they did not see."""
-
-    classifiers: ClassPosterior
-    factor: float
-    held_out_loss: float
-    doubt: float  # about those rows
 
 
 class NoisyPosterior(nn.Module):
@@ -94,26 +78,6 @@ class NoisyPosterior(nn.Module):
         return torch.stack([m(rows + noise * torch.randn_like(rows)) for m in members], dim=1)
 
 
-class ClassifiersLoss(nn.Module):
-    """Mean cross-entropy of the classifiers; rows of fold k are kept from classifier k."""
-
-    def __init__(self, folds: np.ndarray) -> None:
-        super().__init__()
-        self.folds = folds
-
-    def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        assert batch.classes is not None  # noqa: S101
-        fold = torch.from_numpy(self.folds[batch.rows]).to(logits.device)
-        total = logits.sum() * 0.0
-        for k, classifier_logits in enumerate(logits.unbind(1)):
-            seen = fold != k
-            if bool(seen.any()):
-                total = total + functional.cross_entropy(
-                    classifier_logits[seen], batch.classes[seen]
-                )
-        return total / logits.shape[1]
-
-
 def learn_posterior(
     shape: PosteriorShape,
     rows: Tensor,
@@ -126,14 +90,31 @@ def learn_posterior(
 
     `checkpoints(stage)` says where the training of that stage saves its state.
     """
-    assert supervision.classes is not None  # noqa: S101
+    return recall_or_train(
+        lambda: _train_posterior(shape, rows, supervision, seed, checkpoints),
+        {"seed": seed, **asdict(shape)},
+        rows,
+        supervision,
+        cache,
+    )
+
+
+def recall_or_train(
+    train: Callable[[], TrainedPosterior],
+    facts: dict[str, Any],
+    rows: Tensor,
+    supervision: Supervision,
+    cache: PosteriorCache | None,
+) -> TrainedPosterior:
+    """The posterior of these facts, rows and classes that the cache has, or one trained now."""
     if cache is None:
-        return _train_posterior(shape, rows, supervision, seed, checkpoints)
-    facts = {"seed": seed, "threads": torch.get_num_threads(), **asdict(shape)}
+        return train()
+    assert supervision.classes is not None  # noqa: S101
+    facts = {"threads": torch.get_num_threads(), **facts}
     fingerprint = compute_fingerprint(facts, [rows.cpu().numpy(), supervision.classes])
     posterior: TrainedPosterior | None = cache.get(fingerprint)
     if posterior is None:
-        posterior = _train_posterior(shape, rows, supervision, seed, checkpoints)
+        posterior = train()
         cache.put(fingerprint, posterior)
     return posterior
 
@@ -150,8 +131,16 @@ def _train_posterior(
 
     def train(
         stage: str, shape: PosteriorShape, noise: float, config: TrainingConfig
-    ) -> _Candidate:
-        return _train_classifiers(shape, rows, supervision, noise, config, checkpoints(stage))
+    ) -> TrainedClassifiers:
+        return train_classifiers(
+            ClassifierTask(
+                build=lambda: NoisyPosterior(shape.build(), noise),
+                rows=rows,
+                supervision=supervision,
+                config=config,
+                checkpoints=checkpoints(stage),
+            )
+        )
 
     pilot_shape = replace(shape, n_classifiers=1, width=_PILOT_WIDTH)
     pilot_config = posterior_config(len(rows), seed, _PILOT_STEPS)
@@ -162,8 +151,10 @@ def _train_posterior(
     noise = min(losses, key=lambda candidate: losses[candidate])
     config = posterior_config(len(rows), seed)
     final = train("posterior", shape, noise, config)
-    largest = match_doubt(final.classifiers, rows, noise, final.factor, final.doubt, seed)
-    pool = draw_pool(final.classifiers, rows, (noise, largest), final.factor, seed)
+    assert isinstance(final.module, NoisyPosterior)  # noqa: S101
+    classifiers = final.module.classifiers
+    largest = match_doubt(classifiers, rows, noise, final.factor, final.doubt, seed)
+    pool = draw_pool(classifiers, rows, (noise, largest), final.factor, seed)
     report = {
         "noise": noise,
         "pilots": {str(candidate): round(loss, 5) for candidate, loss in losses.items()},
@@ -174,34 +165,7 @@ def _train_posterior(
         "config": config.to_json(),
         "seconds": round(time.perf_counter() - started, 3),
     }
-    return TrainedPosterior(final.classifiers, pool, report)
-
-
-def _train_classifiers(
-    shape: PosteriorShape,
-    rows: Tensor,
-    supervision: Supervision,
-    noise: float,
-    config: TrainingConfig,
-    checkpoints: Checkpoints,
-) -> _Candidate:
-    assert supervision.classes is not None  # noqa: S101
-    folds = draw_folds(len(rows), config.seed)
-    task = TrainingTask(
-        build_module=lambda: NoisyPosterior(shape.build(), noise),
-        build_loss=lambda: ClassifiersLoss(folds),
-        inputs=rows,
-        supervision=supervision,
-        config=config,
-        checkpoints=checkpoints,
-        method_name="the class posterior",
-    )
-    module = run_training(task).module
-    assert isinstance(module, NoisyPosterior)  # noqa: S101
-    logits, positions = held_out_logits(module.classifiers, rows, folds)
-    classes = torch.from_numpy(supervision.classes).to(rows.device)
-    factor, loss = choose_factor(logits, classes[positions])
-    return _Candidate(module.classifiers, factor, loss, measure_doubt(logits, factor))
+    return TrainedPosterior(classifiers, pool, report)
 
 
 def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> TrainingConfig:
@@ -217,33 +181,6 @@ def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> Trai
         ema=0.99,
         seed=seed,
     )
-
-
-def draw_folds(n_rows: int, seed: int) -> np.ndarray:
-    """A fold for each row: of ten equal parts, or fewer where rows are few."""
-    rng = np.random.default_rng([seed, 0xF01D])
-    return rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
-
-
-@torch.no_grad()
-def held_out_logits(
-    classifiers: ClassPosterior, rows: Tensor, folds: np.ndarray
-) -> tuple[Tensor, Tensor]:
-    """Logits of the rows that a classifier did not see, by that classifier, and their positions."""
-    fold = torch.from_numpy(folds).to(rows.device)
-    logits, positions = [], []
-    for k, classifier in enumerate(classifiers.members):
-        unseen = torch.nonzero(fold == k)[:, 0]
-        logits.append(classifier(scale_to_one_norm(rows[unseen])))
-        positions.append(unseen)
-    return torch.cat(logits), torch.cat(positions)
-
-
-def choose_factor(logits: Tensor, classes: Tensor) -> tuple[float, float]:
-    """The factor of the logits with the smallest cross-entropy, and that cross-entropy."""
-    losses = [float(functional.cross_entropy(t * logits, classes)) for t in _FACTORS.tolist()]
-    best = int(np.argmin(losses))
-    return float(_FACTORS[best]), losses[best]
 
 
 def choose_width(n_rows: int) -> int:
