@@ -32,11 +32,23 @@ _FACTORS = np.geomspace(0.3, 1.5, 33)
 _SMOOTHED_FACTORS = np.geomspace(0.3, 6.0, 61)  # smoothed labels make logits too small
 
 
+class Classifiers(nn.Module):
+    """Classifiers in training: rows to logits (n, K, C), through what stands before them."""
+
+    def __init__(self, classifiers: Posterior, before: nn.Module | None = None) -> None:
+        super().__init__()
+        self.before = nn.Identity() if before is None else before
+        self.classifiers = classifiers
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifiers.logits(self.before(x))
+
+
 @dataclass(frozen=True)
 class ClassifierTask:
     """What classifiers to train, on what, and how."""
 
-    build: Callable[[], nn.Module]  # fresh weights; a module from rows to logits (n, K, C)
+    build: Callable[[], Classifiers]  # with fresh weights
     rows: Tensor
     supervision: Supervision
     config: TrainingConfig
@@ -50,24 +62,13 @@ class ClassifierTask:
 class TrainedClassifiers:
     """Classifiers, and how sure they are about rows they did not see."""
 
-    module: nn.Module
+    module: Classifiers
     folds: np.ndarray  # of each row: it was kept from the classifier of that number
     factor: float
     held_out_loss: float
     held_out_accuracy: float
     doubt: float  # about rows that were kept from the classifiers
     history: list[dict[str, Any]]
-
-
-class RowClassifiers(nn.Module):
-    """What stands before the classifiers, and these: rows to logits (n, K, C)."""
-
-    def __init__(self, before: nn.Module, classifiers: Posterior) -> None:
-        super().__init__()
-        self.before, self.classifiers = before, classifiers
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classifiers.logits(self.before(x))
 
 
 class ClassifiersLoss(nn.Module):
@@ -106,12 +107,14 @@ def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
             method_name="the class posterior",
         )
     )
+    module = result.module
+    assert isinstance(module, Classifiers)  # noqa: S101
     with mixed_precision(use_mixed_precision(task.config.precision)):
-        logits, positions = held_out_logits(result.module, task.rows, folds, task.block)
+        logits, positions = held_out_logits(module, task.rows, folds, task.block)
     classes = torch.from_numpy(task.supervision.classes).to(logits.device)[positions]
     factor, loss = choose_factor(logits, classes, is_smoothed=task.smoothing > 0)
     return TrainedClassifiers(
-        module=result.module,
+        module=module,
         folds=folds,
         factor=factor,
         held_out_loss=loss,
@@ -128,21 +131,14 @@ def draw_folds(n_rows: int, seed: int) -> np.ndarray:
 
 
 def held_out_logits(
-    module: nn.Module, rows: Tensor, folds: np.ndarray, block: int
+    module: Classifiers, rows: Tensor, folds: np.ndarray, block: int = 4096
 ) -> tuple[Tensor, Tensor]:
-    """Logits of the rows that a classifier did not see, by that classifier, and their positions.
-
-    How many classifiers there are the module says: its outputs are (n, K, C).
-    """
+    """Logits of the rows that a classifier did not see, by that classifier, and their positions."""
     fold = torch.from_numpy(folds).to(rows.device)
-    logits: list[Tensor] = []
-    positions: list[Tensor] = []
-    n_classifiers = 1
-    while len(logits) < n_classifiers:
-        unseen = torch.nonzero(fold == len(logits))[:, 0]
-        outputs = encode_rows(module, rows[unseen], block).float()
-        n_classifiers = outputs.shape[1]
-        logits.append(outputs[:, len(logits)])
+    logits, positions = [], []
+    for k in range(len(module.classifiers.members)):
+        unseen = torch.nonzero(fold == k)[:, 0]
+        logits.append(encode_rows(module, rows[unseen], block)[:, k].float())
         positions.append(unseen)
     return torch.cat(logits), torch.cat(positions)
 

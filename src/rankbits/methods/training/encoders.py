@@ -6,7 +6,8 @@ The backbone is a pretrained network and may be absent; the rest is the head. Bi
 geometry of the rows, if there are any, follow those of the head.
 """
 
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,9 +17,26 @@ from rankbits.errors import InputError
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.geometry import Geometry
 from rankbits.methods.training.kinds import KINDS, check_architecture
-from rankbits.methods.training.layers import ClassPosterior, RbfFeatures, Standardize
+from rankbits.methods.training.layers import (
+    ClassPosterior,
+    ImageLayer,
+    Posterior,
+    RbfFeatures,
+    Standardize,
+)
 
 _BLOCK = 1024
+_SAMPLE = 1000  # images from which layers learn before any gradient
+_READER: dict[
+    str, Any
+] = {  # of the beliefs of a network that learned the classes: its own layers are a.hidden
+    "hidden": (256,),
+    "activation": "gelu",
+    "normalization": "none",
+    "dropout": 0.0,
+    "input_dropout": 0.0,
+    "skip": False,
+}
 _FORMER_PREFIXES = {"trunk.": "backbone.", "head.standardise.": "head.standardize."}
 
 
@@ -104,6 +122,12 @@ def learn_scales(
             scaled = modules["standardize"].cpu()(rows.float())
             cast(RbfFeatures, modules["anchors"]).learn(scaled, rng)
             cast(Standardize, modules["rescale"]).learn(modules["anchors"](scaled))
+    image_layers = [layer for layer in encoder.head.modules() if isinstance(layer, ImageLayer)]
+    if image_layers:
+        chosen = torch.from_numpy(rng.permutation(len(rows))[:_SAMPLE])
+        sample = modules["standardize"].cpu()(rows[chosen].float())
+        for layer in image_layers:
+            layer.learn(sample)
     return constant
 
 
@@ -139,9 +163,17 @@ def _build_head(a: Architecture) -> nn.Sequential:
         head.add_module("rescale", Standardize(a.n_anchors))
         n_inputs = a.n_anchors
     if a.posterior:
-        classifiers = ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)
-        head.add_module("posterior", classifiers)
+        head.add_module("posterior", _build_posterior(a, n_inputs))
         head.add_module("rescale", Standardize(2 * a.n_classes))
         n_inputs = 2 * a.n_classes
+        a = replace(a, kind="mlp", **_READER) if KINDS[a.kind].learns_classes else a
     head.add_module("body", KINDS[a.kind].build(a, n_inputs, a.trained_bits))
     return head
+
+
+def _build_posterior(a: Architecture, n_inputs: int) -> Posterior:
+    """Networks of this kind that tell classes apart, or small classifiers of vectors."""
+    kind = KINDS[a.kind]
+    if kind.learns_classes:
+        return Posterior([kind.build(a, n_inputs, a.n_classes) for _ in range(a.posterior)])
+    return ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from rankbits import _check
-from rankbits.methods.training import cnn, mlp
+from rankbits.methods.training import cnn, mlp, resnet
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.parameters import ACTIVATIONS, NORMALIZATIONS
 
@@ -23,12 +23,16 @@ class EncoderKind:
     check: Callable[[Architecture], None]  # refuses rows and sizes that do not suit it
     block: int = 4096  # rows that are encoded at a time
     reads_images: bool = False
+    learns_classes: bool = False  # by itself, before the bits, which then read what it believes
 
 
 KINDS = {
     "linear": EncoderKind(mlp.Mlp, mlp.check_vectors),
     "mlp": EncoderKind(mlp.Mlp, mlp.check_vectors),
     "cnn": EncoderKind(cnn.Cnn, cnn.check_images, block=256, reads_images=True),
+    "resnet": EncoderKind(
+        resnet.ResNet, resnet.check_pictures, block=256, reads_images=True, learns_classes=True
+    ),
 }
 
 

@@ -4,6 +4,7 @@ What they learn lies in buffers, so that it is saved with the weights and no opt
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,14 @@ _CLASSIFIER_DROPOUT = 0.3
 
 class DataLayer(nn.Module):
     """A layer that learns from rows before any gradient, in a method `learn`."""
+
+
+class ImageLayer(DataLayer, ABC):
+    """Such a layer inside a network: it learns from some images, standardized by channel."""
+
+    @abstractmethod
+    def learn(self, images: Tensor) -> None:
+        """Learn from images (n, height, width, channels)."""
 
 
 def settled_buffers(module: nn.Module) -> dict[str, Tensor]:

@@ -37,7 +37,7 @@ def check_vectors(a: Architecture) -> None:
     if len(a.input_shape) != 1:
         raise InputError(
             f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
-            f"{a.input_shape}; images go to encoder='cnn' or 'backbone'"
+            f"{a.input_shape}; images go to encoder='cnn', 'resnet' or 'backbone'"
         )
 
 

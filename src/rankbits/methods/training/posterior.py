@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 from rankbits.methods.training.classifiers import (
+    Classifiers,
     ClassifierTask,
     TrainedClassifiers,
     train_classifiers,
@@ -65,12 +66,12 @@ class TrainedPosterior:
     report: dict[str, Any]
 
 
-class NoisyPosterior(nn.Module):
-    """The classifiers in training: logits (n, K, C), each classifier with noise of its own."""
+class NoisyClassifiers(Classifiers):
+    """Classifiers of vectors in training, each with noise of its own."""
 
     def __init__(self, classifiers: ClassPosterior, noise: float) -> None:
-        super().__init__()
-        self.classifiers, self.noise = classifiers, noise
+        super().__init__(classifiers)
+        self.noise = noise
 
     def forward(self, x: Tensor) -> Tensor:
         rows, noise = scale_to_one_norm(x), self.noise if self.training else 0.0
@@ -134,7 +135,7 @@ def _train_posterior(
     ) -> TrainedClassifiers:
         return train_classifiers(
             ClassifierTask(
-                build=lambda: NoisyPosterior(shape.build(), noise),
+                build=lambda: NoisyClassifiers(shape.build(), noise),
                 rows=rows,
                 supervision=supervision,
                 config=config,
@@ -151,7 +152,6 @@ def _train_posterior(
     noise = min(losses, key=lambda candidate: losses[candidate])
     config = posterior_config(len(rows), seed)
     final = train("posterior", shape, noise, config)
-    assert isinstance(final.module, NoisyPosterior)  # noqa: S101
     classifiers = final.module.classifiers
     largest = match_doubt(classifiers, rows, noise, final.factor, final.doubt, seed)
     pool = draw_pool(classifiers, rows, (noise, largest), final.factor, seed)

@@ -31,7 +31,12 @@ from rankbits.methods.training.initialization import Initialization
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.posterior import STAGES, choose_width
-from rankbits.methods.training.recipes import choose_recipe, encoder_kind, supervision_kind
+from rankbits.methods.training.recipes import (
+    choose_recipe,
+    encoder_kind,
+    learns_classes,
+    supervision_kind,
+)
 from rankbits.methods.training.sample_pool import pool_size
 from rankbits.methods.training.validation import RowSplit, keep_all, split_rows
 
@@ -62,6 +67,11 @@ class Preparation:
     def tunes_backbone(self) -> bool:
         """Whether a backbone is trained too."""
         return self.encoder.backbone is not None and self.config.fine_tune
+
+    @property
+    def learns_classes(self) -> bool:
+        """Whether the encoder's own network learns the classes, and the bits read its beliefs."""
+        return self.config.posterior > 0 and learns_classes(self.config.encoder)
 
     @property
     def is_validated(self) -> bool:
@@ -179,12 +189,13 @@ def configure(
     n_rows, n_queries = len(split.train), None
     if isinstance(supervision, QueryLog):
         n_rows, n_queries = supervision.n_items, n_rows
+    reads_pool = values["posterior"] and not learns_classes(recipe["encoder"])
     trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
     config = resolve_config(
         parameters,
         recipe,
         supervision,
-        n_rows=pool_size(n_rows) if values["posterior"] else n_rows,
+        n_rows=pool_size(n_rows) if reads_pool else n_rows,
         n_queries=n_queries,
         moves_images=is_image and trains_on_raw_rows,
         seed=seed,
@@ -248,15 +259,17 @@ def _describe_posterior(
     if not config.posterior:
         return {}
     classes = supervision.classes
-    if classes is None or encoder_kind(config.encoder) != "mlp" or config.kernel is not None:
+    is_network = learns_classes(config.encoder)
+    is_mlp = encoder_kind(config.encoder) == "mlp" and config.kernel is None
+    if classes is None or not (is_mlp or is_network):
         raise InputError(
             "posterior must be 0 unless y is class labels and the encoder is 'mlp' without "
-            f"kernel, got {config.posterior}"
+            f"kernel or 'resnet', got {config.posterior}"
         )
     return {
         "posterior": config.posterior,
         "n_classes": int(classes.max()) + 1,
-        "posterior_width": choose_width(n_rows),
+        "posterior_width": 0 if is_network else choose_width(n_rows),
     }
 
 

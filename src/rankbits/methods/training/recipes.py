@@ -51,6 +51,7 @@ COMMON: Recipe = {
     "learning_rate": 3e-3,
     "weight_decay": 1e-2,
     "precision": "single",
+    "nesterov": False,
     "schedule": "cosine",
     "warm_up": 0.05,
     "batch_size": 512,
@@ -122,6 +123,29 @@ RECIPES: Recipes = {
         "dropout": 0.2,
         "ema": 0.99,
     },
+    "resnet": {
+        "learning_rate": 2e-3,
+        "precision": "mixed",
+        "batch_size": 256,
+        "epochs": 20,
+        "flip": True,
+        "shift": 2,
+    },
+    ("resnet", "posterior"): {
+        "alpha_end": 16.0,
+        "optimizer": "sgd",
+        "learning_rate": 0.2,
+        "weight_decay": 5e-4,
+        "precision": "mixed",
+        "nesterov": True,
+        "schedule": "one-cycle",
+        "warm_up": 0.0,
+        "batch_size": 256,
+        "epochs": 20,
+        "flip": True,
+        "shift": 2,
+        "posterior": 1,
+    },
     "backbone": _REGULARIZED,
     ("backbone", "distances"): _BY_DISTANCE,
     ("backbone", "tuned"): {
@@ -148,6 +172,15 @@ def choose_recipe(
     if parameters.queries != "same":
         recipe |= TWO_MAPS.get(key, {})
     return {**recipe, **method_recipes.get(key, {}), "encoder": encoder}
+
+
+def beliefs_recipe(parameters: TrainingParameters, method_recipes: Recipes) -> dict[str, Any]:
+    """The values by which bits are trained that read the beliefs of a network of images."""
+    key = ("mlp", "posterior")
+    recipe = {**COMMON, **RECIPES[key]}
+    if parameters.queries != "same":
+        recipe |= TWO_MAPS.get(key, {})
+    return {**recipe, **method_recipes.get(key, {})}
 
 
 def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
@@ -201,26 +234,36 @@ def _choose_key(
     applies = {
         supervision_kind(supervision): kind != "backbone"
         or _keeps_distances(parameters, supervision),
-        "posterior": _learns_posterior(parameters, supervision, method_recipes),
+        "posterior": _learns_posterior(kind, parameters, supervision, method_recipes),
         "tuned": bool(parameters.fine_tune),
     }
     special = [case for case, does in applies.items() if does and (kind, case) in RECIPES]
     return (kind, special[-1]) if special else kind
 
 
+def learns_classes(encoder: "str | nn.Module") -> bool:
+    """Whether it is the encoder's own network that learns the classes before the bits."""
+    kind = encoder_kind(encoder)
+    return kind in KINDS and KINDS[kind].learns_classes
+
+
 def _learns_posterior(
-    parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
+    kind: str,
+    parameters: TrainingParameters,
+    supervision: Supervision,
+    method_recipes: Recipes,
 ) -> bool:
     """Whether classes are learned first: as the user says, else if rows are many and classes few.
 
-    Whoever gives hidden layers or a kernel wants bits that read the rows.
+    Whoever gives hidden layers or a kernel to an encoder of vectors wants bits that read the rows.
     """
     if not is_auto(parameters.posterior):
         return bool(parameters.posterior)
     if method_recipes.get(("mlp", "posterior"), {}).get("posterior") == 0:
         return False  # the method does better without
     classes = supervision.classes
-    if classes is None or parameters.kernel is not None or not is_auto(parameters.hidden):
+    has_layers = not is_auto(parameters.hidden) and not learns_classes(kind)
+    if classes is None or parameters.kernel is not None or has_layers:
         return False
     n_classes = len(set(classes.tolist()))
     return len(classes) >= max(FEWEST_ROWS, 10 * n_classes) and n_classes <= MOST_CLASSES
