@@ -73,7 +73,7 @@ def train_posterior(preparation: Preparation) -> TrainedPosterior:
 
 def _train_network(preparation: Preparation) -> TrainedPosterior:
     """Train the encoder's own network on the classes."""
-    config = replace(preparation.config, batches="plain", n_restarts=1)
+    config = replace(preparation.config, batches="plain", gallery="batch", n_restarts=1)
     return learn_network_posterior(
         lambda: build_fresh_encoder(preparation.encoder, preparation.initialization),
         preparation.head_inputs.to(preparation.device),
