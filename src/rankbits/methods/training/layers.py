@@ -176,6 +176,7 @@ class _SharedStatistics:
 
     def _normalize(self, x: Tensor) -> Tensor:
         assert isinstance(self, nn.modules.batchnorm._BatchNorm)  # noqa: S101
+        x = x.to(self.weight.dtype)  # in mixed precision a sum over a batch would be rounded
         axes = [axis for axis in range(x.dim()) if axis != 1]
         n = parallel.total(torch.tensor(float(x.numel() // x.shape[1]), dtype=torch.float64))
         shape = [1, -1] + [1] * (x.dim() - 2)

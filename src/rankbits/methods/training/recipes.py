@@ -22,7 +22,6 @@ Recipe = Mapping[
 ]  # by name of the hyper-parameter: a value, or a function of the rows' number
 Recipes = Mapping[Key, Recipe]
 
-ENCODERS = (*KINDS, "backbone")
 FEWEST_ROWS, MOST_CLASSES = 500, 200  # of data on which a class posterior is learned first
 
 FULL_RATE_ROWS = 10_000
@@ -124,17 +123,20 @@ RECIPES: Recipes = {
         "ema": 0.99,
     },
     "resnet": {
+        "activation": "gelu",
         "learning_rate": 2e-3,
         "precision": "mixed",
         "batch_size": 256,
         "epochs": 20,
         "flip": True,
         "shift": 2,
+        "ema": 0.99,
     },
     ("resnet", "posterior"): {
+        "activation": "gelu",
         "alpha_end": 16.0,
         "optimizer": "sgd",
-        "learning_rate": 0.2,
+        "learning_rate": 0.4,
         "weight_decay": 5e-4,
         "precision": "mixed",
         "nesterov": True,
@@ -168,19 +170,20 @@ def choose_recipe(
     """A value for every hyper-parameter that may be "auto"."""
     encoder = choose_encoder(parameters, supervision)
     key = _choose_key(encoder, parameters, supervision, method_recipes)
-    recipe = {**COMMON, **RECIPES[key]}
-    if parameters.queries != "same":
-        recipe |= TWO_MAPS.get(key, {})
-    return {**recipe, **method_recipes.get(key, {}), "encoder": encoder}
+    return {**_compose_recipe(key, parameters, method_recipes), "encoder": encoder}
 
 
 def beliefs_recipe(parameters: TrainingParameters, method_recipes: Recipes) -> dict[str, Any]:
     """The values by which bits are trained that read the beliefs of a network of images."""
-    key = ("mlp", "posterior")
-    recipe = {**COMMON, **RECIPES[key]}
-    if parameters.queries != "same":
-        recipe |= TWO_MAPS.get(key, {})
-    return {**recipe, **method_recipes.get(key, {})}
+    return _compose_recipe(("mlp", "posterior"), parameters, method_recipes)
+
+
+def _compose_recipe(
+    key: Key, parameters: TrainingParameters, method_recipes: Recipes
+) -> dict[str, Any]:
+    """The common values, and what differs for the key, for two maps and for the method."""
+    two_maps = TWO_MAPS.get(key, {}) if parameters.queries != "same" else {}
+    return {**COMMON, **RECIPES.get(key, {}), **two_maps, **method_recipes.get(key, {})}
 
 
 def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
@@ -200,10 +203,10 @@ def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> 
 
 
 def encoder_kind(encoder: "str | nn.Module") -> str:
-    """The kind of an encoder: one of `ENCODERS`."""
+    """The kind of an encoder: one of `kinds.KINDS`, or "backbone"."""
     if isinstance(encoder, nn.Module):
         return "backbone"
-    return _check.choice("encoder", encoder, ENCODERS)
+    return _check.choice("encoder", encoder, (*KINDS, "backbone"))
 
 
 def supervision_kind(supervision: Supervision) -> str:
