@@ -97,6 +97,24 @@ def test_a_method_trained_by_gradients_with_a_loss_of_its_own(add_file, monkeypa
     assert rankbits.load(tmp_path / "model").encode(x) == codes
 
 
+def test_a_kind_of_encoder(add_file, monkeypatch, tmp_path):
+    kinds = pytest.importorskip("rankbits.methods.training.kinds")
+    (file, source), (table, line) = SECTIONS["A kind of encoder"]
+    names = {**vars(kinds), Path(file).stem: add_file(file, source)}
+    ((name, kind),) = line_of(table, line, names).items()
+    monkeypatch.setitem(kinds.KINDS, name, kind)
+    y = np.arange(60) % 3
+    images = (
+        np.random.default_rng(0).integers(0, 99, (60, 4, 4, 3))
+        + 99 * np.eye(3, dtype=int)[y, None, None]
+    )
+    hasher = methods.get("talr-ap", n_bits=8, encoder=name, random_state=0, n_threads=1)
+    codes = hasher.fit(images.astype(np.uint8), y).encode(images.astype(np.uint8))
+    assert evaluate(codes, codes, affinity.classes(y, y), exclude_self=True).mean["AP"] > 0.95
+    hasher.save(tmp_path / "model")
+    assert rankbits.load(tmp_path / "model").encode(images.astype(np.uint8)) == codes
+
+
 def test_a_metric(add_file, monkeypatch):
     (file, source), (listing, line) = SECTIONS["A metric"]
     monkeypatch.setattr(_names, "_METRICS", dict(_names._METRICS))
@@ -160,4 +178,4 @@ def answers(index, queries):
 def test_every_section_is_done_by_a_test():
     titles = {re.sub(r"\W+", "_", title).lower() for title in SECTIONS}
     assert {f"test_{title}" for title in titles} <= set(globals())
-    assert len(titles) == 5
+    assert len(titles) == 6

@@ -31,7 +31,9 @@ BitsOption = Annotated[
 ]
 EncoderOption = Annotated[
     str | None,
-    typer.Option("--encoder", help="Encoder of the method: linear, mlp, cnn, backbone, ..."),
+    typer.Option(
+        "--encoder", help="Encoder of the method: linear, mlp, cnn, resnet, backbone, ..."
+    ),
 ]
 ImageSizeOption = Annotated[
     int | None,

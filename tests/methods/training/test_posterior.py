@@ -13,8 +13,8 @@ import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
 from rankbits.methods.supervision import N_CHANCES
+from rankbits.methods.training import classifiers, pretraining, run, sample_pool
 from rankbits.methods.training import posterior as stage
-from rankbits.methods.training import pretraining, run, sample_pool
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
 from rankbits.methods.training.posterior_cache import PosteriorCache
@@ -47,13 +47,13 @@ def test_a_member_never_learns_from_the_rows_that_are_kept_from_it():
     is_unseen = np.array([[True, False], [True, False], [False, True], [False, False]])
     logits = torch.zeros(4, 2, 3, requires_grad=True)
     batch = Batch(np.arange(4), torch.zeros(4, 4), 1.0, classes=torch.tensor([0, 1, 2, 0]))
-    stage.ClassifiersLoss(is_unseen)(logits, batch).backward()
+    classifiers.ClassifiersLoss(is_unseen)(logits, batch).backward()
     touched = logits.grad.abs().sum(2) > 0
     assert touched.tolist() == [[False, True], [False, True], [True, False], [True, True]]
 
 
 def test_a_tenth_of_the_rows_is_kept_from_each_member_and_none_from_two():
-    is_unseen = stage.draw_unseen(103, 10, seed=1)
+    is_unseen = classifiers.draw_unseen(103, 10, seed=1)
     assert is_unseen.sum(0).tolist() == [11] * 3 + [10] * 7
     assert is_unseen.sum(1).tolist() == [1] * 103
 
@@ -66,7 +66,7 @@ def test_the_factor_of_overconfident_logits_is_found():
     generator = torch.Generator().manual_seed(0)
     honest = torch.randn(20000, 4, generator=generator) * 2
     classes = torch.multinomial(honest.softmax(1), 1, generator=generator)[:, 0]
-    factor, loss = stage.choose_factor(honest / 0.6, classes)
+    factor, loss = classifiers.choose_factor(honest / 0.6, classes)
     assert factor == pytest.approx(0.6, abs=0.04)
     wanted = nn.functional.cross_entropy(honest, classes).item()
     assert loss == pytest.approx(wanted, abs=2e-3)
@@ -209,9 +209,9 @@ def test_a_checkpoint_of_every_stage_is_kept_and_continues(fitted, tmp_path):
 @pytest.fixture
 def trainings(monkeypatch):
     """The trainings of classifiers, counted."""
-    tasks, run_training = [], stage.run_training
+    tasks, run_training = [], classifiers.run_training
     monkeypatch.setattr(
-        stage, "run_training", lambda task: (tasks.append(task), run_training(task))[1]
+        classifiers, "run_training", lambda task: (tasks.append(task), run_training(task))[1]
     )
     return tasks
 

@@ -11,7 +11,7 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
 from rankbits.methods.training import activations as stage
-from rankbits.methods.training import posterior, tuning
+from rankbits.methods.training import classifiers, posterior, tuning
 from rankbits.methods.training.backbones import UserBackbone, load_backbone, split_backbone
 from rankbits.methods.training.config import common_config
 from rankbits.methods.training.inputs import Activations, read_rows, take_rows
@@ -179,7 +179,7 @@ def test_a_tuning_that_was_killed_ends_as_one_that_was_not(pictures, tmp_path, m
     params = {"fine_tune": "last:4", "checkpoint_seconds": 0.0}
     whole = build(**params).fit(x, y)
 
-    class Killed(tuning.SmoothedCrossEntropy):
+    class Killed(classifiers.ClassifiersLoss):
         n_calls = 0
 
         def forward(self, logits, batch):
@@ -188,7 +188,7 @@ def test_a_tuning_that_was_killed_ends_as_one_that_was_not(pictures, tmp_path, m
                 raise KeyboardInterrupt
             return super().forward(logits, batch)
 
-    monkeypatch.setattr(tuning, "SmoothedCrossEntropy", Killed)
+    monkeypatch.setattr(classifiers, "ClassifiersLoss", Killed)
     with pytest.raises(KeyboardInterrupt):
         build(**params, checkpoint=tmp_path).fit(x, y)
     resumed = build(**params, checkpoint=tmp_path).fit(x, y)
@@ -201,13 +201,13 @@ def test_a_tuning_that_was_killed_ends_as_one_that_was_not(pictures, tmp_path, m
 def test_rows_that_the_backbone_never_saw_are_kept_from_all_classifiers(pictures, monkeypatch):
     x, y = pictures
     kept = []
-    held_out = posterior.held_out_logits
+    held_out = classifiers.held_out_logits
 
-    def watch(classifiers, rows, is_unseen):
+    def watch(module, rows, is_unseen, block):
         kept.append(is_unseen)
-        return held_out(classifiers, rows, is_unseen)
+        return held_out(module, rows, is_unseen, block)
 
-    monkeypatch.setattr(posterior, "held_out_logits", watch)
+    monkeypatch.setattr(classifiers, "held_out_logits", watch)
     fitted = build(fine_tune="last:4", posterior=2).fit(x, y)
     assert fitted.report_["tuning"]["unseen"] == 60
     assert all((is_unseen.sum(0) == 60).all() for is_unseen in kept)

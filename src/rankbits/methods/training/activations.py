@@ -26,7 +26,7 @@ from rankbits.methods.training.augmentation import move_images
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.inputs import Activations
-from rankbits.methods.training.precision import computing
+from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 
 _BLOCK = 256
 _SECONDS = 5.0  # from one note of what is done to the next
@@ -136,6 +136,6 @@ def draw_view(x: Tensor, view: int, start: int, config: TrainingConfig) -> Tenso
 
 @torch.inference_mode()
 def _run(first: nn.Module, x: Tensor, config: TrainingConfig, device: torch.device) -> np.ndarray:
-    with computing(config.precision, device):
+    with mixed_precision(device.type == "cpu" and use_mixed_precision(config.precision)):
         maps: Tensor = first(x.to(device))
     return np.asarray(maps.to(torch.float16).cpu().contiguous().numpy())

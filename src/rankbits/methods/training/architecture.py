@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.methods.training.parameters import ACTIVATIONS, NORMALIZATIONS
 
-KINDS = ("linear", "mlp", "cnn")
-CNN_WIDTHS = (32, 64, 128)
 _FORMER_NAMES = {
     "normalisation": "normalization",
     "trunk": "backbone",
@@ -22,7 +18,7 @@ _FORMER_NAMES = {
 class Architecture:
     """All that is needed to build an encoder, apart from its weights."""
 
-    kind: str  # of the head: linear, mlp or cnn
+    kind: str  # of the head, one of `kinds.KINDS`
     input_shape: tuple[int, ...]  # of one row as the head sees it: (features,) or (H, W, channels)
     n_bits: int
     hidden: tuple[int, ...] = ()
@@ -59,35 +55,3 @@ class Architecture:
             raise InputError(
                 f"the architecture of the encoder is not one that this version knows: {error}"
             ) from None
-
-
-def check_architecture(architecture: Architecture) -> None:
-    """Refuse an encoder that cannot be built."""
-    a = architecture
-    _check.choice("encoder", a.kind, KINDS)
-    _check.choice("activation", a.activation, ACTIVATIONS)
-    _check.choice("normalization", a.normalization, NORMALIZATIONS)
-    _check.number("dropout", a.dropout, 0.0, 1.0)
-    _check.number("input_dropout", a.input_dropout, 0.0, 1.0)
-    for size in a.hidden:
-        _check.whole("hidden", size, 1)
-    _check_cnn(a) if a.kind == "cnn" else _check_vectors(a)
-
-
-def _check_vectors(a: Architecture) -> None:
-    if len(a.input_shape) != 1:
-        raise InputError(
-            f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
-            f"{a.input_shape}; images go to encoder='cnn' or 'backbone'"
-        )
-
-
-def _check_cnn(a: Architecture) -> None:
-    n_stages = len(a.hidden or CNN_WIDTHS)
-    if len(a.input_shape) != 3 or min(a.input_shape[:2]) < 2**n_stages:
-        raise InputError(
-            "X must have shape (n, height, width, channels) for encoder 'cnn', with at least "
-            f"{2**n_stages} pixels a side, got rows of shape {a.input_shape}"
-        )
-    if a.n_anchors:
-        raise InputError("kernel must be None for encoder 'cnn': anchors are feature vectors")

@@ -19,6 +19,7 @@ from rankbits.methods.training.fields import (
     parameter,
     reported_values,
 )
+from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, encoder_kind
 
@@ -105,6 +106,6 @@ def _choose_batches(config: TrainingConfig, supervision: Supervision) -> str:
 def _has_linear_map(config: TrainingConfig) -> bool:
     """Whether the encoder has a map to the logits that can start from principal directions."""
     kind = encoder_kind(config.encoder)
-    if kind == "cnn" or config.posterior:
+    if config.posterior or (kind in KINDS and KINDS[kind].reads_images):
         return False
     return kind == "linear" or not config.hidden or config.skip

@@ -6,28 +6,38 @@ The backbone is a pretrained network and may be absent; the rest is the head. Bi
 geometry of the rows, if there are any, follow those of the head.
 """
 
-from itertools import pairwise
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import CNN_WIDTHS, Architecture, check_architecture
+from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.geometry import Geometry
 from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.kinds import KINDS, check_architecture
 from rankbits.methods.training.layers import (
-    BatchNorm1d,
-    BatchNorm2d,
     ClassPosterior,
-    Dropout,
+    ImageLayer,
+    Posterior,
     RbfFeatures,
     Standardize,
 )
 
-_ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
 _BLOCK = 1024
+_SAMPLE = 1000  # images from which layers learn before any gradient
+_READER: dict[
+    str, Any
+] = {  # of the beliefs of a network that learned the classes: its own layers are a.hidden
+    "hidden": (256,),
+    "activation": "gelu",
+    "normalization": "none",
+    "dropout": 0.0,
+    "input_dropout": 0.0,
+    "skip": False,
+}
 _FORMER_PREFIXES = {"trunk.": "backbone.", "head.standardise.": "head.standardize."}
 
 
@@ -92,50 +102,6 @@ class Encoder(nn.Module):
         return x, probabilities
 
 
-class _Mlp(nn.Module):
-    """Hidden layers and a linear output, with a linear map beside them if there is a skip."""
-
-    def __init__(self, n_inputs: int, a: Architecture) -> None:
-        super().__init__()
-        self.input_dropout = Dropout(a.input_dropout)
-        layers: list[nn.Module] = []
-        sizes = (n_inputs, *(a.hidden if a.kind == "mlp" else ()))
-        for before, after in pairwise(sizes):
-            layers += [nn.Linear(before, after), *_build_normalization(a.normalization, after)]
-            layers += [_ACTIVATIONS[a.activation](), Dropout(a.dropout)]
-        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], a.trained_bits))
-        has_skip = a.skip and len(sizes) > 1
-        self.skip = nn.Linear(n_inputs, a.trained_bits, bias=False) if has_skip else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.input_dropout(x)
-        logits: Tensor = self.layers(x)
-        return logits if self.skip is None else logits + self.skip(x)
-
-
-class _Cnn(nn.Module):
-    """Stages of two 3 × 3 convolutions, halving the image after each, then the mean."""
-
-    def __init__(self, a: Architecture) -> None:
-        super().__init__()
-        layers: list[nn.Module] = []
-        before = a.input_shape[2]
-        for width in a.hidden or CNN_WIDTHS:
-            for size in (before, width):
-                layers.append(nn.Conv2d(size, width, 3, padding=1, bias=False))
-                layers += [BatchNorm2d(width), _ACTIVATIONS[a.activation]()]
-            layers.append(nn.MaxPool2d(2))
-            before = width
-        self.stages = nn.Sequential(*layers)
-        self.dropout = Dropout(a.dropout)
-        self.output = nn.Linear(before, a.trained_bits)
-
-    def forward(self, x: Tensor) -> Tensor:
-        maps = self.stages(x.permute(0, 3, 1, 2))
-        logits: Tensor = self.output(self.dropout(maps.mean((2, 3))))
-        return logits
-
-
 def build_encoder(
     architecture: Architecture, backbone: nn.Module | None = None, *, keeps_statistics: bool = True
 ) -> Encoder:
@@ -167,6 +133,12 @@ def learn_scales(
             scaled = modules["standardize"].cpu()(rows.float())
             cast(RbfFeatures, modules["anchors"]).learn(scaled, rng)
             cast(Standardize, modules["rescale"]).learn(modules["anchors"](scaled))
+    image_layers = [layer for layer in encoder.head.modules() if isinstance(layer, ImageLayer)]
+    if image_layers:
+        chosen = torch.from_numpy(rng.permutation(len(rows))[:_SAMPLE])
+        sample = modules["standardize"].cpu()(rows[chosen].float())
+        for layer in image_layers:
+            layer.learn(sample)
     return constant
 
 
@@ -202,15 +174,17 @@ def _build_head(a: Architecture) -> nn.Sequential:
         head.add_module("rescale", Standardize(a.n_anchors))
         n_inputs = a.n_anchors
     if a.posterior:
-        classifiers = ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)
-        head.add_module("posterior", classifiers)
+        head.add_module("posterior", _build_posterior(a, n_inputs))
         head.add_module("rescale", Standardize(2 * a.n_classes))
         n_inputs = 2 * a.n_classes
-    head.add_module("body", _Cnn(a) if a.kind == "cnn" else _Mlp(n_inputs, a))
+        a = replace(a, kind="mlp", **_READER) if KINDS[a.kind].learns_classes else a
+    head.add_module("body", KINDS[a.kind].build(a, n_inputs, a.trained_bits))
     return head
 
 
-def _build_normalization(name: str, size: int) -> list[nn.Module]:
-    if name == "batch":
-        return [BatchNorm1d(size)]
-    return [nn.LayerNorm(size)] if name == "layer" else []
+def _build_posterior(a: Architecture, n_inputs: int) -> Posterior:
+    """Networks of this kind that tell classes apart, or small classifiers of vectors."""
+    kind = KINDS[a.kind]
+    if kind.learns_classes:
+        return Posterior([kind.build(a, n_inputs, a.n_classes) for _ in range(a.posterior)])
+    return ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)

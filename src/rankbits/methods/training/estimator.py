@@ -27,13 +27,13 @@ from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
 from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
+from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.preparation import LoggedQueries, prepare
 from rankbits.methods.training.recipes import Recipes
 
 _NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
-_BLOCK, _CNN_BLOCK = 4096, 256
 _QUERY_PREFIX = "queries."  # of the weights of an encoder of queries, in a file
 
 
@@ -318,4 +318,4 @@ def _check_images(X: np.ndarray) -> np.ndarray:
 def _choose_block(architecture: Architecture) -> int:
     if architecture.backbone:
         return backbones.BLOCK
-    return _CNN_BLOCK if architecture.kind == "cnn" else _BLOCK
+    return KINDS[architecture.kind].block

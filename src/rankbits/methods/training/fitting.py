@@ -9,14 +9,21 @@ from torch import Tensor, nn
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints
+from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard, require_several_codes
 from rankbits.methods.training.encoders import Encoder, encode_rows
 from rankbits.methods.training.inputs import Inputs, move_to
+from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.log import TrainingLog, progress_bar
 from rankbits.methods.training.maps import TwoMaps, has_two_maps, item_map, maps_of, query_map
 from rankbits.methods.training.posterior import TrainedPosterior
 from rankbits.methods.training.preparation import Preparation
-from rankbits.methods.training.pretraining import insert_posterior, train_head, train_posterior
+from rankbits.methods.training.pretraining import (
+    bits_config,
+    insert_posterior,
+    train_head,
+    train_posterior,
+)
 from rankbits.methods.training.sample_pool import DrawnClasses
 from rankbits.methods.training.trained_part import assemble_encoder, build_trained_part
 from rankbits.methods.training.trainer import Score, TrainingResult, TrainingTask, run_training
@@ -28,6 +35,7 @@ class TrainedBits:
     """What training gave."""
 
     result: TrainingResult
+    config: TrainingConfig  # of the bits
     frame: Encoder  # what the trained part belongs into
     posterior: TrainedPosterior | None
     n_failed_checkpoints: int
@@ -61,7 +69,7 @@ def train_bits(
     head_weights: dict[str, Tensor] | None,
 ) -> TrainedBits:
     """Train the part of the encoder that is not settled yet."""
-    config, method = preparation.config, preparation.method
+    config, method = bits_config(preparation, posterior), preparation.method
     inputs, supervision = select_training_rows(preparation, posterior)
     checkpoints = Checkpoints(
         config.checkpoint,
@@ -89,7 +97,7 @@ def train_bits(
     bits = [item_map(result.module)] if config.queries == "real" else maps_of(result.module)
     for part in bits:
         require_several_codes(guard, part, inputs, task.supervision, result.history)
-    return TrainedBits(result, frame, posterior, checkpoints.n_failed)
+    return TrainedBits(result, config, frame, posterior, checkpoints.n_failed)
 
 
 def build_maps(
@@ -141,7 +149,7 @@ def build_score(preparation: Preparation, frame: Encoder) -> Score | None:
         assert isinstance(inputs, Tensor)  # noqa: S101 - features, not activations
         parts = dict(frame.head.named_children())
         beliefs = nn.Sequential(parts["standardize"], parts["posterior"])
-        inputs = encode_rows(beliefs, inputs.float())
+        inputs = encode_rows(beliefs, inputs, KINDS[frame.architecture.kind].block)
     return HardScore(
         inputs,
         preparation.supervision,
@@ -172,7 +180,7 @@ def write_report(preparation: Preparation, trained: TrainedBits, seconds: float)
         "config": config.to_json(),
         "supervision": preparation.supervision.notes(),
         "tuning": None if preparation.tuned is None else preparation.tuned.report,
-        "posterior": None if trained.posterior is None else trained.posterior.report,
+        "posterior": _report_posterior(preparation, trained),
         "split": preparation.split.to_json(),
         "constant_features": preparation.constant_features.tolist(),
         "epochs": len(result.history),
@@ -185,3 +193,10 @@ def write_report(preparation: Preparation, trained: TrainedBits, seconds: float)
         "processes": parallel.world_size(),
         "checkpoints_failed": trained.n_failed_checkpoints,
     }
+
+
+def _report_posterior(preparation: Preparation, trained: TrainedBits) -> dict[str, Any] | None:
+    """How the classes were learned; behind a network, also how the bits were, as that differs."""
+    if trained.posterior is None or not preparation.learns_classes:
+        return None if trained.posterior is None else trained.posterior.report
+    return {**trained.posterior.report, "bits_config": trained.config.to_json()}

@@ -4,6 +4,8 @@ What they learn lies in buffers, so that it is saved with the weights and no opt
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,7 +19,29 @@ _FLOOR = -8.0  # smallest log-probability: below it, differences mean nothing
 _CLASSIFIER_DROPOUT = 0.3
 
 
-class Standardize(nn.Module):
+class DataLayer(nn.Module):
+    """A layer that learns from rows before any gradient, in a method `learn`."""
+
+
+class ImageLayer(DataLayer, ABC):
+    """Such a layer inside a network: it learns from some images, standardized by channel."""
+
+    @abstractmethod
+    def learn(self, images: Tensor) -> None:
+        """Learn from images (n, height, width, channels)."""
+
+
+def settled_buffers(module: nn.Module) -> dict[str, Tensor]:
+    """What the layers of a module have learned before any gradient, by name."""
+    return {
+        f"{layer_name}.{name}": buffer
+        for layer_name, layer in module.named_modules()
+        if isinstance(layer, DataLayer)
+        for name, buffer in layer.named_buffers(recurse=False)
+    }
+
+
+class Standardize(DataLayer):
     """(x - mean) / scale along the last axis: features of vectors, channels of images.
 
     A feature that never varies gets scale 1, so that it becomes 0 on the training rows. A common
@@ -52,7 +76,7 @@ class Standardize(nn.Module):
         return (x - self.mean) / self.scale
 
 
-class RbfFeatures(nn.Module):
+class RbfFeatures(DataLayer):
     """Kernel features exp(-|x - a|² / 2w²) of the anchors a; 1 / 2w² is the gamma of kernels.py."""
 
     anchors: Tensor
@@ -99,21 +123,30 @@ class Dropout(nn.Module):
         return x * (is_on * (256 / (256 - self._cut)))
 
 
-class ClassPosterior(nn.Module):
+class Posterior(nn.Module):
     """Log-probabilities and probabilities of the classes, from the members' mean logits."""
 
-    def __init__(self, n_features: int, n_classes: int, width: int, n_members: int) -> None:
+    def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
-        members = [_classifier(n_features, n_classes, width) for _ in range(n_members)]
         self.members = nn.ModuleList(members)
 
     def logits(self, rows: Tensor) -> Tensor:
-        """Logits (n, K, C) of rows of norm sqrt(d)."""
+        """Logits (n, K, C) of rows as the members read them."""
         return torch.stack([member(rows) for member in self.members], dim=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.logits(scale_to_one_norm(x)).mean(1)
+        logits: Tensor = self.logits(x).mean(1)
         return class_beliefs(logits)
+
+
+class ClassPosterior(Posterior):
+    """Small classifiers of vectors, which they read scaled to norm sqrt(d)."""
+
+    def __init__(self, n_features: int, n_classes: int, width: int, n_members: int) -> None:
+        super().__init__([_classifier(n_features, n_classes, width) for _ in range(n_members)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(scale_to_one_norm(x))
 
 
 def scale_to_one_norm(x: Tensor) -> Tensor:
@@ -143,6 +176,7 @@ class _SharedStatistics:
 
     def _normalize(self, x: Tensor) -> Tensor:
         assert isinstance(self, nn.modules.batchnorm._BatchNorm)  # noqa: S101
+        x = x.to(self.weight.dtype)  # in mixed precision a sum over a batch would be rounded
         axes = [axis for axis in range(x.dim()) if axis != 1]
         n = parallel.total(torch.tensor(float(x.numel() // x.shape[1]), dtype=torch.float64))
         shape = [1, -1] + [1] * (x.dim() - 2)

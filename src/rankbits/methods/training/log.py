@@ -55,9 +55,11 @@ class ProgressCallback(Protocol):
 
 
 @contextmanager
-def progress_bar(verbose: bool | str, n_epochs: int) -> Iterator[ProgressCallback]:
+def progress_bar(
+    verbose: bool | str, n_epochs: int, unit: str = "epoch"
+) -> Iterator[ProgressCallback]:
     """A bar on standard error if verbose, or if "auto" and standard error is a terminal."""
-    with show_progress(verbose, "epoch", n_epochs) as advance:
+    with show_progress(verbose, unit, n_epochs) as advance:
 
         def show(record: dict[str, Any]) -> None:
             score = "" if record["score"] is None else f", score {record['score']:.4f}"

@@ -38,6 +38,7 @@ ACTIVATIONS = ("relu", "gelu", "silu", "tanh")
 NORMALIZATIONS = ("none", "batch", "layer")
 SCALINGS = ("each", "common")
 INITIALIZATIONS = ("random", "pca", "itq")
+PRECISIONS = ("single", "mixed")
 BATCHES = ("plain", "balanced", "anchors")
 SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -108,11 +109,11 @@ class TrainingParameters(Parameters):
         Whether the classes of y are all there are, or others are to come. With "grow" only an
         eighth of the bits is trained, the others keep the geometry of the rows, and real-valued
         queries (`queries="real"`) weigh both by how sure a class is.
-    encoder : {"linear", "mlp", "cnn", "backbone"} or torch.nn.Module, default="auto"
+    encoder : {"linear", "mlp", "cnn", "resnet", "backbone"} or torch.nn.Module, default="auto"
         "auto" is "linear" where y is None, so that distances say what is relevant, and else "mlp".
-        What turns rows into logits: one hyperplane for each bit, hidden layers, a convolutional
-        network for small images, or a pretrained network with a head. A module of your own takes
-        the raw rows as float32 and returns features; a head follows it.
+        What turns rows into logits: one hyperplane for each bit, hidden layers, a small or a
+        residual convolutional network for small images, or a pretrained network with a head. A
+        module of your own takes the raw rows as float32 and returns features; a head follows it.
     scaling : {"each", "common"}, default="auto"
         Whether each feature is divided by its own standard deviation, or all by a common one.
     init : {"random", "pca", "itq"}, default="auto"
@@ -120,7 +121,7 @@ class TrainingParameters(Parameters):
         `skip`): random, the principal directions of the features, or these rotated as ITQ does.
     hidden : tuple of int, default="auto"
         Sizes of the hidden layers of the MLP, or of the head of a backbone, where `()` makes a
-        linear head. For the CNN, the widths of its stages.
+        linear head. For the networks of small images, the widths of their stages.
     activation : {"relu", "gelu", "silu", "tanh"}, default="auto"
         Activation function of the hidden layers.
     normalization : {"none", "batch", "layer"}, default="auto"
@@ -139,7 +140,9 @@ class TrainingParameters(Parameters):
         Number of classifiers that are trained first and whose class posterior the bits of an MLP
         read; 0 for bits that read the rows. The default is 3 for class labels with at least 500
         rows, at least 10 rows for each class and at most 200 classes, if `hidden` and `kernel` are
-        left alone, and 0 otherwise.
+        left alone, and 0 otherwise. For "resnet" it is the number of networks, 1 for such labels;
+        `epochs`, `learning_rate` and their like then say how these learn the classes, and the bits
+        behind them are trained by the recipe of the MLP.
     posterior_cache : PosteriorCache or None, default=None
         Where the trained classifiers are kept, so that fits on the same data with the same seed,
         of other methods or code lengths, use them again. It is not saved with a model.
@@ -158,9 +161,6 @@ class TrainingParameters(Parameters):
     tuning_epochs : int or None, default=None
         Number of passes over the images in which a backbone learns the classes; None for 20 with
         5,000 images, and fewer by the square root of their number with more.
-    precision : {"single", "mixed"}, default="auto"
-        Whether convolutions and products are computed in bfloat16 in training. The default is
-        "mixed" for a backbone that is tuned on a processor that multiplies bfloat16.
     tune_statistics : bool, default=False
         Whether batch normalization in a backbone that is trained measures its statistics anew.
     backbone_rate : float, default=0.1
@@ -178,7 +178,10 @@ class TrainingParameters(Parameters):
         Largest learning rate of the schedule.
     weight_decay : float, default="auto"
         Decay of the weight matrices.
-    nesterov : bool, default=False
+    precision : {"single", "mixed"}, default="auto"
+        With "mixed" the network multiplies in bfloat16 in training, if the processor has
+        instructions for that; weights and losses stay in float32, and so does encoding.
+    nesterov : bool, default="auto"
         Whether the momentum of "sgd" is Nesterov's.
     schedule : {"constant", "cosine", "step", "one-cycle"}, default="auto"
         How the learning rate changes during training.
@@ -265,7 +268,6 @@ class TrainingParameters(Parameters):
     fine_tune: bool | str = parameter(False, _fine_tune)
     n_views: int = parameter(8, integer(1, 64))
     tuning_epochs: int | None = parameter(None, optional(integer(1)))
-    precision: str = auto(choice(*PRECISIONS))
     tune_statistics: bool = parameter(False, flag)
     backbone_rate: float = parameter(0.1, number())
     graded: bool = auto(flag)
@@ -274,7 +276,8 @@ class TrainingParameters(Parameters):
     optimizer: str = auto(choice("adamw", "sgd"))
     learning_rate: float = auto(number(closed=False))
     weight_decay: float = auto(number())
-    nesterov: bool = parameter(False, flag)
+    precision: str = auto(choice(*PRECISIONS))
+    nesterov: bool = auto(flag)
     schedule: str = auto(choice(*SCHEDULES))
     warm_up: float = auto(number(0.0, 1.0))
     clip: float = parameter(0.0, number())

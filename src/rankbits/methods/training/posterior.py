@@ -20,27 +20,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
-from rankbits.methods.training.config import TrainingConfig, common_config
-from rankbits.methods.training.layers import ClassPosterior, scale_to_one_norm
-from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.sample_pool import (
-    SamplePool,
-    draw_pool,
-    match_doubt,
-    measure_doubt,
+from rankbits.methods.training.classifiers import (
+    Classifiers,
+    ClassifierTask,
+    TrainedClassifiers,
+    draw_unseen,
+    train_classifiers,
 )
-from rankbits.methods.training.trainer import TrainingTask, run_training
+from rankbits.methods.training.config import TrainingConfig, common_config
+from rankbits.methods.training.layers import ClassPosterior, Posterior, scale_to_one_norm
+from rankbits.methods.training.posterior_cache import PosteriorCache
+from rankbits.methods.training.sample_pool import SamplePool, draw_pool, match_doubt
 
 NOISES = (0.15, 0.35, 0.7)
 STAGES = (*(f"pilot-{noise}" for noise in NOISES), "posterior")  # trainings before that of the bits
-_N_FOLDS = 10
-_FACTORS = np.geomspace(0.3, 1.5, 33)
 _BATCH_SIZE = 250
 _N_STEPS, _N_ROWS = 800, 5000  # so many steps for so many rows, growing with their square root
 _FEWEST_STEPS = 300
@@ -66,51 +63,22 @@ class PosteriorShape:
 class TrainedPosterior:
     """Trained classifiers, the rows drawn for the bits, and how both were chosen."""
 
-    classifiers: ClassPosterior
+    classifiers: Posterior
     pool: SamplePool
     report: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """Classifiers trained with some noise, and how sure they are about rows they did not see."""
-
-    classifiers: ClassPosterior
-    factor: float
-    held_out_loss: float
-    doubt: float  # about those rows
-
-
-class NoisyPosterior(nn.Module):
-    """The classifiers in training: logits (n, K, C), each classifier with noise of its own."""
+class NoisyClassifiers(Classifiers):
+    """Classifiers of vectors in training, each with noise of its own."""
 
     def __init__(self, classifiers: ClassPosterior, noise: float) -> None:
-        super().__init__()
-        self.classifiers, self.noise = classifiers, noise
+        super().__init__(classifiers)
+        self.noise = noise
 
     def forward(self, x: Tensor) -> Tensor:
         rows, noise = scale_to_one_norm(x), self.noise if self.training else 0.0
         members = self.classifiers.members
         return torch.stack([m(rows + noise * torch.randn_like(rows)) for m in members], dim=1)
-
-
-class ClassifiersLoss(nn.Module):
-    """Mean cross-entropy of the classifiers; `is_unseen` (n, K) says what is kept from each."""
-
-    def __init__(self, is_unseen: np.ndarray) -> None:
-        super().__init__()
-        self.is_unseen = is_unseen
-
-    def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        assert batch.classes is not None  # noqa: S101
-        is_seen = torch.from_numpy(~self.is_unseen[batch.rows]).to(logits.device)
-        total = logits.sum() * 0.0
-        for classifier_logits, seen in zip(logits.unbind(1), is_seen.unbind(1), strict=True):
-            if bool(seen.any()):
-                total = total + functional.cross_entropy(
-                    classifier_logits[seen], batch.classes[seen]
-                )
-        return total / logits.shape[1]
 
 
 def learn_posterior(
@@ -128,18 +96,34 @@ def learn_posterior(
     that what made the rows never saw, such as a tuned backbone: they are kept from all classifiers,
     since it is sure of all others. Otherwise each classifier has unseen rows of its own.
     """
-    assert supervision.classes is not None  # noqa: S101
     is_unseen = draw_unseen(len(rows), shape.n_classifiers, seed)
     if unseen is not None:
         is_unseen = np.isin(np.arange(len(rows)), unseen)[:, None].repeat(shape.n_classifiers, 1)
+    return recall_or_train(
+        lambda: _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints),
+        {"seed": seed, "unseen": np.flatnonzero(is_unseen).tolist(), **asdict(shape)},
+        rows,
+        supervision,
+        cache,
+    )
+
+
+def recall_or_train(
+    train: Callable[[], TrainedPosterior],
+    facts: dict[str, Any],
+    rows: Tensor,
+    supervision: Supervision,
+    cache: PosteriorCache | None,
+) -> TrainedPosterior:
+    """The posterior of these facts, rows and classes that the cache has, or one trained now."""
     if cache is None:
-        return _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints)
-    facts = {"seed": seed, "threads": torch.get_num_threads(), **asdict(shape)}
-    arrays = [rows.cpu().numpy(), supervision.classes, is_unseen]
-    fingerprint = compute_fingerprint(facts, arrays)
+        return train()
+    assert supervision.classes is not None  # noqa: S101
+    facts = {"threads": torch.get_num_threads(), **facts}
+    fingerprint = compute_fingerprint(facts, [rows.cpu().numpy(), supervision.classes])
     posterior: TrainedPosterior | None = cache.get(fingerprint)
     if posterior is None:
-        posterior = _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints)
+        posterior = train()
         cache.put(fingerprint, posterior)
     return posterior
 
@@ -157,10 +141,16 @@ def _train_posterior(
 
     def train(
         stage: str, shape: PosteriorShape, noise: float, config: TrainingConfig
-    ) -> _Candidate:
-        columns = is_unseen[:, : shape.n_classifiers]
-        return _train_classifiers(
-            shape, rows, supervision, columns, noise, config, checkpoints(stage)
+    ) -> TrainedClassifiers:
+        return train_classifiers(
+            ClassifierTask(
+                build=lambda: NoisyClassifiers(shape.build(), noise),
+                rows=rows,
+                supervision=supervision,
+                is_unseen=is_unseen[:, : shape.n_classifiers],
+                config=config,
+                checkpoints=checkpoints(stage),
+            )
         )
 
     pilot_shape = replace(shape, n_classifiers=1, width=_PILOT_WIDTH)
@@ -172,8 +162,9 @@ def _train_posterior(
     noise = min(losses, key=lambda candidate: losses[candidate])
     config = posterior_config(len(rows), seed)
     final = train("posterior", shape, noise, config)
-    largest = match_doubt(final.classifiers, rows, noise, final.factor, final.doubt, seed)
-    pool = draw_pool(final.classifiers, rows, (noise, largest), final.factor, seed)
+    classifiers = final.module.classifiers
+    largest = match_doubt(classifiers, rows, noise, final.factor, final.doubt, seed)
+    pool = draw_pool(classifiers, rows, (noise, largest), final.factor, seed)
     report = {
         "noise": noise,
         "pilots": {str(candidate): round(loss, 5) for candidate, loss in losses.items()},
@@ -184,34 +175,7 @@ def _train_posterior(
         "config": config.to_json(),
         "seconds": round(time.perf_counter() - started, 3),
     }
-    return TrainedPosterior(final.classifiers, pool, report)
-
-
-def _train_classifiers(
-    shape: PosteriorShape,
-    rows: Tensor,
-    supervision: Supervision,
-    is_unseen: np.ndarray,
-    noise: float,
-    config: TrainingConfig,
-    checkpoints: Checkpoints,
-) -> _Candidate:
-    assert supervision.classes is not None  # noqa: S101
-    task = TrainingTask(
-        build_module=lambda: NoisyPosterior(shape.build(), noise),
-        build_loss=lambda: ClassifiersLoss(is_unseen),
-        inputs=rows,
-        supervision=supervision,
-        config=config,
-        checkpoints=checkpoints,
-        method_name="the class posterior",
-    )
-    module = run_training(task).module
-    assert isinstance(module, NoisyPosterior)  # noqa: S101
-    logits, positions = held_out_logits(module.classifiers, rows, is_unseen)
-    classes = torch.from_numpy(supervision.classes).to(rows.device)
-    factor, loss = choose_factor(logits, classes[positions])
-    return _Candidate(module.classifiers, factor, loss, measure_doubt(logits, factor))
+    return TrainedPosterior(classifiers, pool, report)
 
 
 def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> TrainingConfig:
@@ -227,33 +191,6 @@ def posterior_config(n_rows: int, seed: int, n_steps: int | None = None) -> Trai
         ema=0.99,
         seed=seed,
     )
-
-
-def draw_unseen(n_rows: int, n_classifiers: int, seed: int) -> np.ndarray:
-    """Which rows are kept from each classifier, (n, K): a tenth, or more where rows are few."""
-    rng = np.random.default_rng([seed, 0xF01D])
-    folds = rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
-    return np.asarray(folds[:, None] == np.arange(n_classifiers))
-
-
-@torch.no_grad()
-def held_out_logits(
-    classifiers: ClassPosterior, rows: Tensor, is_unseen: np.ndarray
-) -> tuple[Tensor, Tensor]:
-    """Logits of the rows that a classifier did not see, by that classifier, and their positions."""
-    logits, positions = [], []
-    for k, classifier in enumerate(classifiers.members):
-        unseen = torch.from_numpy(np.flatnonzero(is_unseen[:, k])).to(rows.device)
-        logits.append(classifier(scale_to_one_norm(rows[unseen])))
-        positions.append(unseen)
-    return torch.cat(logits), torch.cat(positions)
-
-
-def choose_factor(logits: Tensor, classes: Tensor) -> tuple[float, float]:
-    """The factor of the logits with the smallest cross-entropy, and that cross-entropy."""
-    losses = [float(functional.cross_entropy(t * logits, classes)) for t in _FACTORS.tolist()]
-    best = int(np.argmin(losses))
-    return float(_FACTORS[best]), losses[best]
 
 
 def choose_width(n_rows: int) -> int:

@@ -1,23 +1,28 @@
-"""Mixed precision: convolutions and products in bfloat16, all else in float32.
+"""Mixed precision: a network multiplies in bfloat16, everything else stays in float32.
 
-A processor that multiplies bfloat16 does so twice as fast as float32; one that does not would only
-emulate it. Weights, sums of gradients and encoding stay in float32, so codes do not depend on it.
+Weights, their gradients and moments, losses and statistics are float32. It is used only where the
+processor has instructions for products of bfloat16; elsewhere they are emulated and slow.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 
 
-def choose_precision() -> str:
-    """The precision in which a network of pictures trains fastest on this processor."""
-    is_fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "mixed" if is_fast else "single"
+def use_mixed_precision(precision: str) -> bool:
+    """Whether a training with this `precision` multiplies in bfloat16 on this processor."""
+    return precision == "mixed" and multiplies_bfloat16()
 
 
-@contextmanager
-def computing(precision: str, device: torch.device) -> Iterator[None]:
-    """Run the forward pass of a block in that precision."""
-    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "mixed"):
-        yield
+@cache
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for products of bfloat16."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    has_instructions = any(getattr(torch.cpu, name, lambda: False)() for name in names)
+    return has_instructions and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def mixed_precision(is_mixed: bool) -> AbstractContextManager[object]:
+    """A block in which networks on the processor multiply in bfloat16, if so."""
+    return torch.autocast("cpu", torch.bfloat16) if is_mixed else nullcontext()

@@ -34,7 +34,12 @@ from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters, count_last_blocks
 from rankbits.methods.training.posterior import STAGES, choose_width
-from rankbits.methods.training.recipes import choose_recipe, encoder_kind, supervision_kind
+from rankbits.methods.training.recipes import (
+    choose_recipe,
+    encoder_kind,
+    learns_classes,
+    supervision_kind,
+)
 from rankbits.methods.training.sample_pool import pool_size
 from rankbits.methods.training.tuning import (
     TUNING_STAGE,
@@ -71,6 +76,11 @@ class Preparation:
     def tunes_backbone(self) -> bool:
         """Whether a backbone is trained together with the bits."""
         return self.encoder.backbone is not None and tunes_with_bits(self.config)
+
+    @property
+    def learns_classes(self) -> bool:
+        """Whether the encoder's own network learns the classes, and the bits read its beliefs."""
+        return self.config.posterior > 0 and learns_classes(self.config.encoder)
 
     @property
     def is_validated(self) -> bool:
@@ -218,13 +228,14 @@ def configure(
     n_rows, n_queries = len(split.train), None
     if isinstance(supervision, QueryLog):
         n_rows, n_queries = supervision.n_items, n_rows
+    reads_pool = values["posterior"] and not learns_classes(recipe["encoder"])
     trains_on_raw_rows = encoder_kind(recipe["encoder"]) != "backbone" or parameters.fine_tune
-    trains_on_raw_rows = bool(trains_on_raw_rows) and not values["posterior"]
+    trains_on_raw_rows = bool(trains_on_raw_rows) and not reads_pool
     config = resolve_config(
         parameters,
         recipe,
         supervision,
-        n_rows=pool_size(n_rows) if values["posterior"] else n_rows,
+        n_rows=pool_size(n_rows) if reads_pool else n_rows,
         n_queries=n_queries,
         moves_images=is_image and trains_on_raw_rows,
         seed=seed,
@@ -294,16 +305,17 @@ def _describe_posterior(
     if not config.posterior:
         return {}
     classes = supervision.classes
-    has_features = encoder_kind(config.encoder) in ("mlp", "backbone")
-    if classes is None or not has_features or config.kernel is not None:
+    is_network = learns_classes(config.encoder)
+    reads_features = encoder_kind(config.encoder) in ("mlp", "backbone") and config.kernel is None
+    if classes is None or not (reads_features or is_network):
         raise InputError(
             "posterior must be 0 unless y is class labels and the encoder is 'mlp' without kernel, "
-            f"or 'backbone', got {config.posterior}"
+            f"'backbone' or 'resnet', got {config.posterior}"
         )
     return {
         "posterior": config.posterior,
         "n_classes": int(classes.max()) + 1,
-        "posterior_width": choose_width(n_rows),
+        "posterior_width": 0 if is_network else choose_width(n_rows),
     }
 
 

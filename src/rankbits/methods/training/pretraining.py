@@ -16,9 +16,10 @@ from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.inputs import move_to
 from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.network_posterior import learn_network_posterior
 from rankbits.methods.training.posterior import PosteriorShape, TrainedPosterior, learn_posterior
 from rankbits.methods.training.preparation import HEAD_STAGE, Preparation
-from rankbits.methods.training.recipes import Recipes, frozen_backbone_recipe
+from rankbits.methods.training.recipes import Recipes, beliefs_recipe, frozen_backbone_recipe
 from rankbits.methods.training.trained_part import build_fresh_encoder
 from rankbits.methods.training.trainer import TrainingTask, run_training
 
@@ -28,6 +29,8 @@ _HEAD_VALUES = (  # those of the recipe of a frozen backbone; the shape of the h
     "optimizer",
     "learning_rate",
     "weight_decay",
+    "precision",
+    "nesterov",
     "schedule",
     "warm_up",
     "batch_size",
@@ -37,13 +40,17 @@ _HEAD_VALUES = (  # those of the recipe of a frozen backbone; the shape of the h
     "mixup",
     "flip",
     "shift",
-    "precision",
     "ema",
 )
 
 
+_BITS_VALUES = tuple(name for name in _HEAD_VALUES if name not in ("alpha", "alpha_end"))
+
+
 def train_posterior(preparation: Preparation) -> TrainedPosterior:
     """Train the classifiers whose posterior the bits read."""
+    if preparation.learns_classes:
+        return _train_network(preparation)
     config, encoder = preparation.config, preparation.encoder
     architecture = encoder.architecture
     shape = PosteriorShape(
@@ -63,6 +70,29 @@ def train_posterior(preparation: Preparation) -> TrainedPosterior:
         config.posterior_cache,
         None if preparation.tuned is None else preparation.tuned.unseen,
     )
+
+
+def _train_network(preparation: Preparation) -> TrainedPosterior:
+    """Train the encoder's own network on the classes."""
+    config = replace(preparation.config, batches="plain", gallery="batch", n_restarts=1)
+    return learn_network_posterior(
+        lambda: build_fresh_encoder(preparation.encoder, preparation.initialization),
+        preparation.head_inputs.to(preparation.device),
+        preparation.supervision.take(preparation.split.train),
+        config,
+        stage_checkpoints(preparation, "posterior"),
+        config.posterior_cache,
+    )
+
+
+def bits_config(preparation: Preparation, posterior: TrainedPosterior | None) -> TrainingConfig:
+    """How the bits are trained: as configured or, behind a network, as those of an MLP."""
+    config = preparation.config
+    if posterior is None or not preparation.learns_classes:
+        return config
+    recipe = beliefs_recipe(config, preparation.method.recipes)
+    config = replace(config, **{name: recipe[name] for name in _BITS_VALUES})
+    return fit_to_rows(config, len(posterior.pool.inputs), lengthen=True)
 
 
 def insert_posterior(encoder: Encoder, posterior: TrainedPosterior) -> Encoder:

@@ -13,8 +13,8 @@ from rankbits import _check
 from rankbits.affinity import Judgements, NearestRanks, Neighbours
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.fields import is_auto
+from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.precision import choose_precision
 
 Key = str | tuple[str, str]  # a kind of encoder, or it and a special case, which has precedence
 Recipe = Mapping[
@@ -22,7 +22,6 @@ Recipe = Mapping[
 ]  # by name of the hyper-parameter: a value, or a function of the rows' number
 Recipes = Mapping[Key, Recipe]
 
-ENCODERS = ("linear", "mlp", "cnn", "backbone")
 FEWEST_ROWS, MOST_CLASSES = 500, 200  # of data on which a class posterior is learned first
 
 FULL_RATE_ROWS = 10_000
@@ -44,13 +43,14 @@ COMMON: Recipe = {
     "input_dropout": 0.0,
     "skip": False,
     "posterior": 0,
-    "precision": "single",
     "graded": False,
     "alpha": 0.5,
     "alpha_end": None,
     "optimizer": "adamw",
     "learning_rate": 3e-3,
     "weight_decay": 1e-2,
+    "precision": "single",
+    "nesterov": False,
     "schedule": "cosine",
     "warm_up": 0.05,
     "batch_size": 512,
@@ -122,6 +122,32 @@ RECIPES: Recipes = {
         "dropout": 0.2,
         "ema": 0.99,
     },
+    "resnet": {
+        "activation": "gelu",
+        "learning_rate": 2e-3,
+        "precision": "mixed",
+        "batch_size": 256,
+        "epochs": 20,
+        "flip": True,
+        "shift": 2,
+        "ema": 0.99,
+    },
+    ("resnet", "posterior"): {
+        "activation": "gelu",
+        "alpha_end": 16.0,
+        "optimizer": "sgd",
+        "learning_rate": 0.4,
+        "weight_decay": 5e-4,
+        "precision": "mixed",
+        "nesterov": True,
+        "schedule": "one-cycle",
+        "warm_up": 0.0,
+        "batch_size": 256,
+        "epochs": 20,
+        "flip": True,
+        "shift": 2,
+        "posterior": 1,
+    },
     "backbone": _REGULARIZED,
     ("backbone", "distances"): _BY_DISTANCE,
     ("backbone", "tuned"): {
@@ -144,12 +170,21 @@ def choose_recipe(
     """A value for every hyper-parameter that may be "auto"."""
     encoder = choose_encoder(parameters, supervision)
     key = _choose_key(encoder, parameters, supervision, method_recipes)
-    recipe = {**COMMON, **RECIPES[key]}
-    if parameters.fine_tune:
-        recipe["precision"] = choose_precision()
-    if parameters.queries != "same":
-        recipe |= TWO_MAPS.get(key, {})
-    return {**recipe, **method_recipes.get(key, {}), "encoder": encoder}
+    recipe = {**_compose_recipe(key, parameters, method_recipes), "encoder": encoder}
+    return {**recipe, "precision": "mixed"} if parameters.fine_tune else recipe
+
+
+def beliefs_recipe(parameters: TrainingParameters, method_recipes: Recipes) -> dict[str, Any]:
+    """The values by which bits are trained that read the beliefs of a network of images."""
+    return _compose_recipe(("mlp", "posterior"), parameters, method_recipes)
+
+
+def _compose_recipe(
+    key: Key, parameters: TrainingParameters, method_recipes: Recipes
+) -> dict[str, Any]:
+    """The common values, and what differs for the key, for two maps and for the method."""
+    two_maps = TWO_MAPS.get(key, {}) if parameters.queries != "same" else {}
+    return {**COMMON, **RECIPES.get(key, {}), **two_maps, **method_recipes.get(key, {})}
 
 
 def frozen_backbone_recipe(method_recipes: Recipes) -> dict[str, Any]:
@@ -169,10 +204,10 @@ def choose_encoder(parameters: TrainingParameters, supervision: Supervision) -> 
 
 
 def encoder_kind(encoder: "str | nn.Module") -> str:
-    """The kind of an encoder: "linear", "mlp", "cnn" or "backbone"."""
+    """The kind of an encoder: one of `kinds.KINDS`, or "backbone"."""
     if isinstance(encoder, nn.Module):
         return "backbone"
-    return _check.choice("encoder", encoder, ENCODERS)
+    return _check.choice("encoder", encoder, (*KINDS, "backbone"))
 
 
 def supervision_kind(supervision: Supervision) -> str:
@@ -200,7 +235,7 @@ def _choose_key(
     method_recipes: Recipes,
 ) -> Key:
     kind = encoder_kind(encoder)
-    has_posterior = _learns_posterior(parameters, supervision, method_recipes)
+    has_posterior = _learns_posterior(kind, parameters, supervision, method_recipes)
     if kind == "backbone" and has_posterior:
         return "mlp", "posterior"  # its head is that of features from elsewhere
     applies = {
@@ -213,19 +248,29 @@ def _choose_key(
     return (kind, special[-1]) if special else kind
 
 
+def learns_classes(encoder: "str | nn.Module") -> bool:
+    """Whether it is the encoder's own network that learns the classes before the bits."""
+    kind = encoder_kind(encoder)
+    return kind in KINDS and KINDS[kind].learns_classes
+
+
 def _learns_posterior(
-    parameters: TrainingParameters, supervision: Supervision, method_recipes: Recipes
+    kind: str,
+    parameters: TrainingParameters,
+    supervision: Supervision,
+    method_recipes: Recipes,
 ) -> bool:
     """Whether classes are learned first: as the user says, else if rows are many and classes few.
 
-    Whoever gives hidden layers or a kernel wants bits that read the rows.
+    Whoever gives hidden layers or a kernel to an encoder of vectors wants bits that read the rows.
     """
     if not is_auto(parameters.posterior):
         return bool(parameters.posterior)
     if method_recipes.get(("mlp", "posterior"), {}).get("posterior") == 0:
         return False  # the method does better without
     classes = supervision.classes
-    if classes is None or parameters.kernel is not None or not is_auto(parameters.hidden):
+    has_layers = not is_auto(parameters.hidden) and not learns_classes(kind)
+    if classes is None or parameters.kernel is not None or has_layers:
         return False
     n_classes = len(set(classes.tolist()))
     return len(classes) >= max(FEWEST_ROWS, 10 * n_classes) and n_classes <= MOST_CLASSES

@@ -32,7 +32,7 @@ from rankbits.methods.training.layers import Standardize
 from rankbits.methods.training.losses import compute_loss, reads_chances
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
 from rankbits.methods.training.optimizers import Optimizer, build_optimizer
-from rankbits.methods.training.precision import computing
+from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 
 
 class TrainingRun:
@@ -58,6 +58,7 @@ class TrainingRun:
         self.all_levels: Tensor | None = None  # of a batch of all rows, once computed
         self.noise_scale = _measure_noise_scale(inputs, config)
         self.guard = DivergenceGuard(method_name, config.learning_rate)
+        self.is_mixed = inputs.device.type == "cpu" and use_mixed_precision(config.precision)
         self.epoch = 0
 
     def train_epoch(self, restart: int) -> dict[str, float]:
@@ -91,9 +92,7 @@ class TrainingRun:
         noise: torch.Generator,
     ) -> float:
         """Encode the rows of a batch, compute the loss and move the weights."""
-        with computing(self.config.precision, self.inputs.device):
-            logits, items = self._encode(rows, rng, noise)
-        logits, items = logits.float(), None if items is None else items.float()
+        logits, items = self._encode(rows, rng, noise)
         step = self.optimizer.n_steps + 1
         self.guard.require_finite_outputs(step, logits)
         if items is not None:
@@ -112,17 +111,15 @@ class TrainingRun:
         self, rows: StepRows, rng: np.random.Generator, noise: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
         """Logits of the queries, and those of the items unless they are the same."""
-        items: Tensor | None = None
         x = self._read_rows(self.query_inputs, rows.queries, rng, noise)
-        if not rows.are_same:
-            others = self._read_rows(self.inputs, rows.items, rng, noise)
-            logits, items = _encode_sides(self.module, x, others)
-        else:
-            logits = query_map(self.module)(x)
-            if has_two_maps(self.module):
-                items = item_map(self.module)(x)
-        logits = parallel.gather(logits, len(rows.queries))
-        return logits, None if items is None else parallel.gather(items, len(rows.items))
+        others = x if rows.are_same else self._read_rows(self.inputs, rows.items, rng, noise)
+        with mixed_precision(self.is_mixed):
+            if rows.are_same:
+                logits, items = _encode_once(self.module, x)
+            else:
+                logits, items = _encode_sides(self.module, x, others)
+        logits = parallel.gather(logits.float(), len(rows.queries))
+        return logits, None if items is None else parallel.gather(items.float(), len(rows.items))
 
     def _read_rows(
         self, inputs: Inputs, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
@@ -272,7 +269,14 @@ def _build_step_sampler(supervision: Supervision, config: TrainingConfig) -> Log
     return lambda rng: [StepRows(rows, rows) for rows in sample(rng)]
 
 
-def _encode_sides(module: nn.Module, queries: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+def _encode_once(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Logits of rows as queries, and as items if these have a map of their own."""
+    return query_map(module)(x), item_map(module)(x) if has_two_maps(module) else None
+
+
+def _encode_sides(
+    module: nn.Module, queries: Tensor, items: Tensor
+) -> tuple[Tensor, Tensor | None]:
     """Logits of queries and of items; one map sees both at once, as one batch to normalize."""
     if has_two_maps(module):
         return query_map(module)(queries), item_map(module)(items)

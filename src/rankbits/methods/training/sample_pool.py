@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from rankbits import affinity
 from rankbits.methods.supervision import N_CHANCES, Supervision
-from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
+from rankbits.methods.training.layers import Posterior, class_beliefs, scale_to_one_norm
 
 _MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
 _BLOCK = 4096
@@ -93,7 +93,7 @@ def measure_doubt(logits: Tensor, factor: float) -> float:
 
 @torch.no_grad()
 def match_doubt(
-    classifiers: ClassPosterior, rows: Tensor, noise: float, factor: float, doubt: float, seed: int
+    classifiers: Posterior, rows: Tensor, noise: float, factor: float, doubt: float, seed: int
 ) -> float:
     """The largest noise with which rows are as doubtful as `doubt` says, found by halving.
 
@@ -113,7 +113,7 @@ def match_doubt(
 
 @torch.no_grad()
 def draw_pool(
-    classifiers: ClassPosterior,
+    classifiers: Posterior,
     rows: Tensor,
     noises: tuple[float, float],
     factor: float,

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from rankbits.methods.training.backbones import split_backbone
 from rankbits.methods.training.encoders import Encoder, build_encoder
 from rankbits.methods.training.initialization import Initialization
+from rankbits.methods.training.layers import settled_buffers
 
 
 def build_trained_part(
@@ -43,10 +44,7 @@ def build_fresh_encoder(
     """Fresh weights, drawn from torch's generator, around the scales and anchors of the frame."""
     backbone = None if frame.is_frozen else copy.deepcopy(_trained_backbone(frame))
     encoder = build_encoder(frame.architecture, backbone, keeps_statistics=not tune_statistics)
-    settled = {
-        name: buffer for name, buffer in frame.head.named_buffers() if not name.startswith("body.")
-    }
-    encoder.head.load_state_dict(settled, strict=False)
+    encoder.head.load_state_dict(settled_buffers(frame.head), strict=False)
     initialization.apply(encoder.head)
     return encoder
 

@@ -18,25 +18,29 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.activations import compute_activations, find_activations
 from rankbits.methods.training.backbones import split_backbone
-from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
+from rankbits.methods.training.classifiers import (
+    Classifiers,
+    ClassifierTask,
+    TrainedClassifiers,
+    draw_unseen,
+    train_classifiers,
+)
 from rankbits.methods.training.config import TrainingConfig, common_config
 from rankbits.methods.training.encoders import encode_rows, keep_statistics
 from rankbits.methods.training.fields import is_auto
-from rankbits.methods.training.inputs import Activations, Inputs, take_rows
-from rankbits.methods.training.layers import Dropout, Standardize
+from rankbits.methods.training.inputs import Activations, Inputs
+from rankbits.methods.training.layers import Dropout, Posterior, Standardize
 from rankbits.methods.training.log import progress_bar
+from rankbits.methods.training.network_posterior import SMOOTHING
 from rankbits.methods.training.parameters import TrainingParameters, count_last_blocks
-from rankbits.methods.training.posterior import draw_unseen
-from rankbits.methods.training.trainer import TrainingTask, run_training
 
 TUNING_STAGE, _FINISHED = "tuning", "tuned"  # folders in that of the checkpoint
-_SMOOTHING, _DROPOUT = 0.1, 0.2
+_DROPOUT = 0.2
 _SCALE_ROWS = 2048  # rows whose features set the scales of the classifier
 _BATCH_SIZE, _LEARNING_RATE, _WEIGHT_DECAY, _MIXUP, _SHIFT = 128, 1e-2, 0.05, 0.0, 4
 _EPOCHS, _N_ROWS = 20, 5000  # so many epochs for so many rows, fewer by their square root
@@ -65,35 +69,23 @@ class TunedBackbone:
     report: dict[str, Any]
 
 
-class PictureClassifier(nn.Module):
-    """A backbone, or its last blocks, and a linear map to the logits of the classes."""
+class TunedFeatures(nn.Module):
+    """Features of a backbone, or of its last blocks, as the classifier reads them in training."""
 
-    def __init__(
-        self, backbone: nn.Module, scales: Standardize, n_classes: int, *, keeps_statistics: bool
-    ) -> None:
+    def __init__(self, backbone: nn.Module, scales: Standardize, *, keeps_statistics: bool) -> None:
         super().__init__()
         self.backbone, self.scales, self.keeps_statistics = backbone, scales, keeps_statistics
         self.dropout = Dropout(_DROPOUT)
-        self.output = nn.Linear(len(scales.mean), n_classes)
-        nn.init.zeros_(self.output.weight)
 
-    def train(self, mode: bool = True) -> "PictureClassifier":
+    def train(self, mode: bool = True) -> "TunedFeatures":
         super().train(mode)
         if self.keeps_statistics:
             keep_statistics(self.backbone)
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.output(self.dropout(self.scales(self.backbone(x).float())))
-        return logits
-
-
-class SmoothedCrossEntropy(nn.Module):
-    """Cross-entropy with a tenth of every label shared out over all classes."""
-
-    def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        assert batch.classes is not None  # noqa: S101
-        return functional.cross_entropy(logits, batch.classes, label_smoothing=_SMOOTHING)
+        features: Tensor = self.dropout(self.scales(self.backbone(x).float()))
+        return features
 
 
 def tune_backbone(
@@ -108,25 +100,24 @@ def tune_backbone(
     A tuning that is finished is read from the checkpoint's folder.
     """
     backbone, fingerprint = copy.deepcopy(backbone), identify_tuning(images, supervision, config)
-    is_unseen = draw_unseen(len(images), 1, config.seed)[:, 0]
-    seen, unseen = np.flatnonzero(~is_unseen), np.flatnonzero(is_unseen)
+    is_unseen = draw_unseen(len(images), 1, config.seed)
     finished = Checkpoints(_stage_folder(config, _FINISHED), fingerprint, resume=config.resume)
     saved = finished.load()
     if saved is None:
-        report = _tune(backbone, images, seen, unseen, supervision, config, device, fingerprint)
+        report = _tune(backbone, images, is_unseen, supervision, config, device, fingerprint)
         finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
         find_activations(images, config).remove()
     else:
         backbone.load_state_dict(saved[0])
         report = saved[1]["report"]
+    unseen = np.flatnonzero(is_unseen)
     return TunedBackbone(backbone.requires_grad_(False).eval(), unseen, report)
 
 
 def _tune(
     backbone: nn.Module,
     images: np.ndarray,
-    seen: np.ndarray,
-    unseen: np.ndarray,
+    is_unseen: np.ndarray,
     supervision: Supervision,
     config: TrainingConfig,
     device: torch.device,
@@ -137,13 +128,18 @@ def _tune(
     part, inputs = cut_backbone(backbone, images, config, device)
     if isinstance(inputs, Activations):  # whose views are moved already
         config = replace(config, flip=False, shift=0)
-    classifier = _train_classifier(part, inputs, seen, supervision, config, fingerprint)
-    part.load_state_dict(classifier.backbone.state_dict())
+    trained = _train_classifier(part, inputs, is_unseen, supervision, config, fingerprint)
+    features = trained.module.before
+    assert isinstance(features, TunedFeatures)  # noqa: S101
+    part.load_state_dict(features.backbone.state_dict())
     return {
-        "rows": len(seen),
-        "unseen": len(unseen),
-        "accuracy": round(_measure_accuracy(classifier, inputs, unseen, supervision), 4),
+        "unseen": int(is_unseen.sum()),
+        "held_out_accuracy": round(trained.held_out_accuracy, 5),
+        "held_out_loss": round(trained.held_out_loss, 5),
+        "factor": round(trained.factor, 4),
+        "smoothing": SMOOTHING,
         "config": config.to_json(),
+        "history": trained.history,
         "seconds": round(time.perf_counter() - started, 3),
     }
 
@@ -189,11 +185,11 @@ def identify_tuning(images: np.ndarray, supervision: Supervision, config: Traini
 def _train_classifier(
     part: nn.Module,
     inputs: Inputs,
-    seen: np.ndarray,
+    is_unseen: np.ndarray,
     supervision: Supervision,
     config: TrainingConfig,
     fingerprint: str,
-) -> PictureClassifier:
+) -> TrainedClassifiers:
     assert supervision.classes is not None  # noqa: S101
     n_classes, scales = int(supervision.classes.max()) + 1, _learn_scales(part, inputs)
     checkpoints = Checkpoints(
@@ -203,24 +199,28 @@ def _train_classifier(
         every_seconds=config.checkpoint_seconds,
     )
 
-    def build() -> PictureClassifier:
+    def build() -> Classifiers:
         parts = copy.deepcopy(part), copy.deepcopy(scales)
-        return PictureClassifier(*parts, n_classes, keeps_statistics=not config.tune_statistics)
+        features = TunedFeatures(*parts, keeps_statistics=not config.tune_statistics)
+        output = nn.Linear(len(scales.mean), n_classes)
+        nn.init.zeros_(output.weight)
+        return Classifiers(Posterior([output]), features)
 
-    with progress_bar(config.verbose, config.epochs) as progress:
-        task = TrainingTask(
-            build_module=build,
-            build_loss=SmoothedCrossEntropy,
-            inputs=take_rows(inputs, seen),
-            supervision=supervision.take(seen),
-            config=config,
-            checkpoints=checkpoints,
-            progress=progress,
-            method_name="tuning of the backbone",
+    with progress_bar(config.verbose, config.epochs, "epoch of the classes") as progress:
+        return train_classifiers(
+            ClassifierTask(
+                build=build,
+                rows=inputs,
+                supervision=supervision,
+                is_unseen=is_unseen,
+                config=config,
+                smoothing=SMOOTHING,
+                block=_BATCH_SIZE,
+                checkpoints=checkpoints,
+                progress=progress,
+                name="tuning of the backbone",
+            )
         )
-        classifier = run_training(task).module
-    assert isinstance(classifier, PictureClassifier)  # noqa: S101
-    return classifier
 
 
 def _learn_scales(part: nn.Module, inputs: Inputs) -> Standardize:
@@ -230,18 +230,6 @@ def _learn_scales(part: nn.Module, inputs: Inputs) -> Standardize:
     scales = Standardize(features.shape[1])
     scales.learn(features, "common")
     return scales
-
-
-def _measure_accuracy(
-    classifier: PictureClassifier,
-    inputs: Inputs,
-    rows: np.ndarray,
-    supervision: Supervision,
-) -> float:
-    """The share of rows whose likeliest class is their own."""
-    assert supervision.classes is not None  # noqa: S101
-    logits = encode_rows(classifier, take_rows(inputs, rows), _BATCH_SIZE)
-    return float(np.mean(logits.argmax(1).cpu().numpy() == supervision.classes[rows]))
 
 
 def _is_open(parameters: TrainingParameters, name: str) -> bool:

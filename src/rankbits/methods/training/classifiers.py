@@ -1,0 +1,152 @@
+"""Classifiers in front of the bits: trained by cross-entropy, a tenth of the rows kept from each.
+
+A classifier is any module from rows to logits. K of them are trained as one module with outputs
+(n, K, C). The rows that are kept from a classifier say how sure it may be: they choose the factor
+of its logits, and tell how doubtful rows are that it has not seen.
+
+Notation: K classifiers, C classes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.checkpoints import Checkpoints
+from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.layers import Posterior
+from rankbits.methods.training.log import ProgressCallback
+from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
+from rankbits.methods.training.sample_pool import measure_doubt
+from rankbits.methods.training.trainer import TrainingTask, run_training
+
+_N_FOLDS = 10
+_FACTORS = np.geomspace(0.3, 1.5, 33)
+_SMOOTHED_FACTORS = np.geomspace(0.3, 6.0, 61)  # smoothed labels make logits too small
+
+
+class Classifiers(nn.Module):
+    """Classifiers in training: rows to logits (n, K, C), through what stands before them."""
+
+    def __init__(self, classifiers: Posterior, before: nn.Module | None = None) -> None:
+        super().__init__()
+        self.before = nn.Identity() if before is None else before
+        self.classifiers = classifiers
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifiers.logits(self.before(x))
+
+
+@dataclass(frozen=True)
+class ClassifierTask:
+    """What classifiers to train, on what, and how."""
+
+    build: Callable[[], Classifiers]  # with fresh weights
+    rows: Inputs
+    supervision: Supervision
+    is_unseen: np.ndarray  # (n, K): which rows are kept from each classifier
+    config: TrainingConfig
+    smoothing: float = 0.0  # share of a label that is spread over all classes
+    block: int = 4096  # rows that are classified at a time
+    checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
+    progress: ProgressCallback = lambda record: None
+    name: str = "the class posterior"  # for errors
+
+
+@dataclass(frozen=True)
+class TrainedClassifiers:
+    """Classifiers, and how sure they are about rows they did not see."""
+
+    module: Classifiers
+    factor: float
+    held_out_loss: float
+    held_out_accuracy: float
+    doubt: float  # about rows that were kept from the classifiers
+    history: list[dict[str, Any]]
+
+
+class ClassifiersLoss(nn.Module):
+    """Mean cross-entropy of the classifiers; `is_unseen` (n, K) says what is kept from each."""
+
+    def __init__(self, is_unseen: np.ndarray, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.is_unseen, self.smoothing = is_unseen, smoothing
+
+    def forward(self, logits: Tensor, batch: Batch) -> Tensor:
+        assert batch.classes is not None  # noqa: S101
+        is_seen = torch.from_numpy(~self.is_unseen[batch.rows]).to(logits.device)
+        total = logits.sum() * 0.0
+        for classifier_logits, seen in zip(logits.unbind(1), is_seen.unbind(1), strict=True):
+            if bool(seen.any()):
+                total = total + functional.cross_entropy(
+                    classifier_logits[seen], batch.classes[seen], label_smoothing=self.smoothing
+                )
+        return total / logits.shape[1]
+
+
+def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
+    """Train the classifiers and ask them about the rows that were kept from them."""
+    assert task.supervision.classes is not None  # noqa: S101
+    result = run_training(
+        TrainingTask(
+            build_module=task.build,
+            build_loss=lambda: ClassifiersLoss(task.is_unseen, task.smoothing),
+            inputs=task.rows,
+            supervision=task.supervision,
+            config=task.config,
+            checkpoints=task.checkpoints,
+            progress=task.progress,
+            method_name=task.name,
+        )
+    )
+    module = result.module
+    assert isinstance(module, Classifiers)  # noqa: S101
+    with mixed_precision(use_mixed_precision(task.config.precision)):
+        logits, positions = held_out_logits(module, task.rows, task.is_unseen, task.block)
+    classes = torch.from_numpy(task.supervision.classes).to(logits.device)[positions]
+    factor, loss = choose_factor(logits, classes, is_smoothed=task.smoothing > 0)
+    return TrainedClassifiers(
+        module=module,
+        factor=factor,
+        held_out_loss=loss,
+        held_out_accuracy=float((logits.argmax(1) == classes).float().mean()),
+        doubt=measure_doubt(logits, factor),
+        history=result.history,
+    )
+
+
+def draw_unseen(n_rows: int, n_classifiers: int, seed: int) -> np.ndarray:
+    """Which rows are kept from each classifier, (n, K): a tenth, or more where rows are few."""
+    rng = np.random.default_rng([seed, 0xF01D])
+    folds = rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
+    return np.asarray(folds[:, None] == np.arange(n_classifiers))
+
+
+def held_out_logits(
+    module: Classifiers, rows: Inputs, is_unseen: np.ndarray, block: int = 4096
+) -> tuple[Tensor, Tensor]:
+    """Logits of the rows that a classifier did not see, by that classifier, and their positions."""
+    logits, positions = [], []
+    for k in range(is_unseen.shape[1]):
+        unseen = torch.from_numpy(np.flatnonzero(is_unseen[:, k])).to(rows.device)
+        logits.append(encode_rows(module, rows[unseen], block)[:, k].float())
+        positions.append(unseen)
+    return torch.cat(logits), torch.cat(positions)
+
+
+def choose_factor(
+    logits: Tensor, classes: Tensor, *, is_smoothed: bool = False
+) -> tuple[float, float]:
+    """The factor of the logits with the smallest cross-entropy, and that cross-entropy."""
+    factors = _SMOOTHED_FACTORS if is_smoothed else _FACTORS
+    losses = [float(functional.cross_entropy(t * logits, classes)) for t in factors.tolist()]
+    best = int(np.argmin(losses))
+    return float(factors[best]), losses[best]

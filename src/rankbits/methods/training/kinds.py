@@ -1,0 +1,49 @@
+"""The kinds of encoders. A new one is a file with its network and an entry in the table below.
+
+Its recipe is an entry in `recipes.RECIPES`. The rest of a fit, saving, loading and export know a
+kind by what the table says of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from rankbits import _check
+from rankbits.methods.training import cnn, mlp, resnet
+from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.parameters import ACTIVATIONS, NORMALIZATIONS
+
+
+@dataclass(frozen=True)
+class EncoderKind:
+    """What is to be known of a kind of encoder."""
+
+    build: Callable[[Architecture, int, int], nn.Module]  # of n inputs or channels and n outputs
+    check: Callable[[Architecture], None]  # refuses rows and sizes that do not suit it
+    block: int = 4096  # rows that are encoded at a time
+    reads_images: bool = False
+    learns_classes: bool = False  # by itself, before the bits, which then read what it believes
+
+
+KINDS = {
+    "linear": EncoderKind(mlp.Mlp, mlp.check_vectors),
+    "mlp": EncoderKind(mlp.Mlp, mlp.check_vectors),
+    "cnn": EncoderKind(cnn.Cnn, cnn.check_images, block=256, reads_images=True),
+    "resnet": EncoderKind(
+        resnet.ResNet, resnet.check_pictures, block=256, reads_images=True, learns_classes=True
+    ),
+}
+
+
+def check_architecture(architecture: Architecture) -> None:
+    """Refuse an encoder that cannot be built."""
+    a = architecture
+    kind = KINDS[_check.choice("encoder", a.kind, tuple(KINDS))]
+    _check.choice("activation", a.activation, ACTIVATIONS)
+    _check.choice("normalization", a.normalization, NORMALIZATIONS)
+    _check.number("dropout", a.dropout, 0.0, 1.0)
+    _check.number("input_dropout", a.input_dropout, 0.0, 1.0)
+    for size in a.hidden:
+        _check.whole("hidden", size, 1)
+    kind.check(a)
