@@ -248,3 +248,13 @@ def test_more_blocks_than_there_are_and_a_module_that_cannot_be_cut_are_refused(
 
     with pytest.raises(InputError, match=r"no torch\.nn\.Sequential"):
         build(encoder=Own(), fine_tune="last:1").fit(*pictures)
+
+
+def test_fits_with_one_cache_tune_once(pictures, monkeypatch):
+    x, y = pictures
+    cache = methods.PosteriorCache()
+    alone = build(fine_tune="last:4", n_bits=12).fit(x, y)
+    build(fine_tune="last:4", posterior_cache=cache).fit(x, y)
+    monkeypatch.setattr(tuning, "_tune", lambda *arguments: pytest.fail("tuned twice"))
+    shared = build(fine_tune="last:4", n_bits=12, posterior_cache=cache).fit(x, y)
+    assert shared.encode(x) == alone.encode(x)

@@ -170,7 +170,9 @@ def tune_to_classes(
     images = reader.rows[split.train] if len(split.held_out) else reader.rows
     own_config = tuning_config(parameters, config, len(images))
     labels = supervision.take(split.train)
-    tuned = tune_backbone(reader.backbone, images, labels, own_config, reader.device)
+    tuned = tune_backbone(
+        reader.backbone, images, labels, own_config, reader.device, config.posterior_cache
+    )
     reader.replace_backbone(tuned.backbone)
     return tuned
 

@@ -38,6 +38,7 @@ from rankbits.methods.training.layers import Dropout, Posterior, Standardize
 from rankbits.methods.training.log import progress_bar
 from rankbits.methods.training.network_posterior import SMOOTHING
 from rankbits.methods.training.parameters import TrainingParameters, count_last_blocks
+from rankbits.methods.training.posterior_cache import PosteriorCache
 
 TUNING_STAGE, _FINISHED = "tuning", "tuned"  # folders in that of the checkpoint
 _DROPOUT = 0.2
@@ -94,24 +95,47 @@ def tune_backbone(
     supervision: Supervision,
     config: TrainingConfig,
     device: torch.device,
+    cache: PosteriorCache | None = None,
 ) -> TunedBackbone:
-    """Tune a copy of the backbone to the classes of the images; `config` is from `tuning_config`.
+    """A copy of the backbone that is tuned to the classes; `config` is from `tuning_config`.
 
-    A tuning that is finished is read from the checkpoint's folder.
+    One that was tuned before comes from the cache or from the checkpoint's folder.
     """
-    backbone, fingerprint = copy.deepcopy(backbone), identify_tuning(images, supervision, config)
-    is_unseen = draw_unseen(len(images), 1, config.seed)
+    fingerprint = identify_tuning(images, supervision, config)
+    tuned: TunedBackbone | None = None if cache is None else cache.get(fingerprint)
+    if tuned is None:
+        backbone = copy.deepcopy(backbone)
+        is_unseen = draw_unseen(len(images), 1, config.seed)
+        report = _tune_or_read(
+            backbone, images, is_unseen, supervision, config, device, fingerprint
+        )
+        backbone.requires_grad_(False).eval()
+        tuned = TunedBackbone(backbone, np.flatnonzero(is_unseen), report)
+    if cache is not None:
+        cache.put(fingerprint, tuned)
+    return tuned
+
+
+def _tune_or_read(
+    backbone: nn.Module,
+    images: np.ndarray,
+    is_unseen: np.ndarray,
+    supervision: Supervision,
+    config: TrainingConfig,
+    device: torch.device,
+    fingerprint: str,
+) -> dict[str, Any]:
+    """Tune the backbone in place, unless the checkpoint's folder has its weights already."""
     finished = Checkpoints(_stage_folder(config, _FINISHED), fingerprint, resume=config.resume)
     saved = finished.load()
-    if saved is None:
-        report = _tune(backbone, images, is_unseen, supervision, config, device, fingerprint)
-        finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
-        find_activations(images, config).remove()
-    else:
+    if saved is not None:
         backbone.load_state_dict(saved[0])
-        report = saved[1]["report"]
-    unseen = np.flatnonzero(is_unseen)
-    return TunedBackbone(backbone.requires_grad_(False).eval(), unseen, report)
+        report: dict[str, Any] = saved[1]["report"]
+        return report
+    report = _tune(backbone, images, is_unseen, supervision, config, device, fingerprint)
+    finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
+    find_activations(images, config).remove()
+    return report
 
 
 def _tune(
