@@ -1,11 +1,12 @@
 """AP_T of `talr-ap` from pixels on CIFAR-10: a network that is tuned, or one trained from scratch.
 
 Setting 1 has 5,000 labelled pictures and 1,000 queries, drawn anew for each split; setting 2 has
-the standard parts, one split. Every split is fitted once for each kind of query, and the network, which
-takes nearly all of the time, only once: a model with one map is asked in bits (`same`) and by real
-weights, and so is one whose queries have a map of their own (`own`). Nothing is chosen here: the
-queries are seen once, at the end. Printed are the scores, the share of pictures whose class the
-network knows among those kept from it, minutes of all fits, and the memory of the process.
+the standard parts, one split. Every split is fitted once for each kind of query, and the network,
+which takes nearly all of the time, only once: a model with one map is asked in bits (`same`) and
+by real weights, and so is one whose queries have a map of their own (`own`). Nothing is chosen
+here: the queries are seen once, at the end. Printed are the scores, the share of pictures whose
+class the network knows among those kept from it, minutes of all fits, and the memory of the
+process.
 
     python benchmarks/pixels.py DATA [--setting 1] [--splits 0 1 2] [--bits 32] [--kinds same own]
         [--param encoder='"backbone"' fine_tune='"last:8"' image_size=160] [--checkpoint DIR]
