@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbits.errors import InputError
 from rankbits.methods.shallow.units import scale_to_units
 from rankbits.methods.shallow.within_classes import whiten_within_classes
 
@@ -87,8 +86,6 @@ def learn_class_features(
     units: np.ndarray, classes: np.ndarray, rng: np.random.RandomState
 ) -> ClassFeatures:
     """The metric and the networks from rows at length 1 and their class labels."""
-    if len(np.unique(classes)) < 2:
-        raise InputError("y must have two classes or more with classes='grow', got one")
     center = units.mean(axis=0)
     whitening = whiten_within_classes(units, classes)
     whitened = (units - center) @ whitening
