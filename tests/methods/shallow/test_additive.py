@@ -251,10 +251,12 @@ def test_a_posterior_is_that_of_the_networks_of_scikit_learn(classes, monkeypatc
     np.testing.assert_allclose(hasher.class_features_.probabilities(units), expected, atol=1e-9)
 
 
-def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path):
+@pytest.mark.parametrize("n_known", [6, 4])
+def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path, n_known):
     torch = pytest.importorskip("torch")
     rows, labels = classes
-    hasher = Additive(12, classes="grow", random_state=0).fit(rows, labels)
+    y = np.where(labels < n_known, labels, -1)
+    hasher = Additive(12, classes="grow", random_state=0).fit(rows, y)
     hasher.save(tmp_path / "model")
     again = rankbits.load(tmp_path / "model")
     assert again.encode(rows) == hasher.encode(rows)
@@ -276,11 +278,22 @@ def test_rows_without_a_label_teach_the_codes_and_not_the_classes(classes):
     alone, joint = (Additive(16, classes="grow", random_state=0) for _ in range(2))
     alone.fit(rows[is_known], labels[is_known])
     joint.fit(rows, np.where(is_known, labels, -1))
-    for name in ("center", "metric", "hidden", "outputs"):
+    for name in ("center", "metric", "n_classes"):
         of_alone, of_joint = (getattr(one.class_features_, name) for one in (alone, joint))
         np.testing.assert_array_equal(of_joint, of_alone)
     new = rows[~is_known], labels[~is_known]
     assert average_precision(joint, *new) > average_precision(alone, *new) + 0.05
+
+
+def test_a_row_of_no_known_class_has_little_of_the_posterior(classes):
+    rows, labels = classes
+    is_known, is_seen = labels < 4, np.arange(600) % 3 > 0
+    y = np.where(is_known, labels, -1)
+    hasher = Additive(8, classes="grow", random_state=0).fit(rows[is_seen], y[is_seen])
+    chances = hasher.class_features_.probabilities(scale_to_units(rows[~is_seen])).sum(axis=1)
+    known, new = chances[is_known[~is_seen]], chances[~is_known[~is_seen]]
+    assert (known[:, None] > new).mean() > 0.8
+    assert known.mean() > new.mean() + 0.2
 
 
 def test_labels_are_not_drawn_away_with_many_rows(classes, monkeypatch):

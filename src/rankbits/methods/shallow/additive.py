@@ -63,7 +63,8 @@ class Additive(UnitHasher):
         have other classes too. With "grow" codes stand for how rows look, in a metric that the
         labels teach, together with their class posterior; a query weighs the two by how sure its
         class is. Rows of X without a label, which may be of new classes, have -1 in y: codes are
-        learned for them too. Give all rows of the collection that there are.
+        learned for them too, and so is what tells them from the known classes. Give all rows of
+        the collection that there are.
     n_groups : int, default=0
         How many groups of rows there are to which rows, of items and of queries, are drawn before
         anything else. 0 keeps the exact cosines, to find what float vectors find first. Take about
@@ -138,8 +139,9 @@ class Additive(UnitHasher):
         features, drawn = self._learn_units(X, y, rng)
         self.class_features_ = None
         if labels is not None:
+            others = features[~find_labelled(labels)[drawn]]
             rows, classes = self._choose_labelled(X, labels, features, drawn, rng)
-            self.class_features_ = learn_class_features(rows, classes, rng)
+            self.class_features_ = learn_class_features(rows, classes, others, rng)
             features = self.class_features_.of_items(features)
         start = start_from_itq(features, n_bits, rng)
         first = bits_to_entries(features @ start.planes + start.offsets > 0)
@@ -236,7 +238,10 @@ class Additive(UnitHasher):
         self.class_features_ = None
         if of_classes:
             check_arrays(of_classes, shapes, {"d": int(self.n_features_in_)})
-            self.class_features_ = ClassFeatures(*(of_classes[name] for name in shapes))
+            n_known = arrays["vectors"].shape[1] - int(self.n_features_in_)
+            has_others = of_classes["class_output_offsets"].shape[1] == n_known + 1
+            parts = (of_classes[name] for name in shapes)
+            self.class_features_ = ClassFeatures(*parts, has_others=has_others)
         others = {name: array for name, array in arrays.items() if name not in shapes}
         super()._restore(others, facts)
         if len(self.vectors_) != 16 * count_books(self._code_length()):
