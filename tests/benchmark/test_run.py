@@ -10,7 +10,7 @@ import pytest
 
 import rankbits
 from rankbits import affinity, methods
-from rankbits.benchmark import Near, PerClass, Sizes, protocol, run
+from rankbits.benchmark import Near, NewClasses, PerClass, Sizes, protocol, run
 from rankbits.benchmark._sources import load_source
 from rankbits.benchmark._store import settings_hash
 from rankbits.benchmark._summary import summarise
@@ -25,6 +25,36 @@ DISTANCES = replace(
     split=Sizes(50, 400, 100),
     relevance=Near((0.2, 0.1), (1, 8)),
 )
+
+
+GROWN = replace(
+    protocol("cifar100-grown"), data="cifar10", split=NewClasses(6, 200, 15, sees_items=True)
+)
+
+
+def test_known_and_new_classes_are_scored_apart_and_labels_of_the_others_are_not_seen(data_folder):
+    result = run(GROWN, data_folder, "additive", 16, queries="real")
+    data = load_features(data_folder / "cifar10_tiny.npz")
+    split = GROWN.split.draw(data, 0)
+    y = np.array([-1 if row in split.unlabelled else data.y[row] for row in split.database])
+    hasher = Additive(16, classes="grow", random_state=0).fit(data.x[split.database], y)
+    codes = hasher.encode(data.x[split.database])
+    found = {name: row["mean"] for name, row in result["runs"][0]["metrics"].items()}
+    assert list(found) == ["AP", "AP of new classes", "AP of known classes"]
+    for kind, rows in split.kinds.items():
+        same_class = affinity.classes(data.y[rows], data.y[split.database])
+        weights = hasher.project_queries(data.x[rows])
+        scored = rankbits.evaluate(None, codes, same_class, "AP", query_weights=weights)
+        assert found[f"AP of {kind}"] == pytest.approx(scored.mean["AP"], abs=1e-12)
+    assert found["AP"] == pytest.approx(np.mean(list(found.values())[1:]))
+    assert (
+        result["summary"][0]["metrics"]["AP of new classes"]["mean"] == found["AP of new classes"]
+    )
+
+
+def test_methods_that_would_learn_a_class_of_rows_without_labels_are_refused(data_folder):
+    with pytest.raises(InputError, match="methods must be among itq, additive under cifar100-gr"):
+        run(GROWN, data_folder, "talr-ap", 16, queries="real")
 
 
 def test_a_run_is_fit_encode_evaluate_on_the_rows_of_the_split(data_folder):

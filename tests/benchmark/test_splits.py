@@ -1,17 +1,19 @@
 """Splits: seeded, balanced, and no query in the database."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rankbits.benchmark import PerClass, ProtocolSplit, Sizes, StandardParts
+from rankbits.benchmark import NewClasses, PerClass, ProtocolSplit, Sizes, StandardParts
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
 
 Y = np.repeat(np.arange(4), [30, 20, 25, 40])
 DATA = Labelled(np.arange(115.0)[:, None], Y, np.arange(115) % 5 == 0)
-RULES = [PerClass(3, 5), StandardParts(), Sizes(20, 60, 15)]
+NEW = NewClasses(known=2, training=30, queries=7)
+RULES = [PerClass(3, 5), StandardParts(), Sizes(20, 60, 15), NEW, replace(NEW, sees_items=True)]
 
 
 def roles(split):
@@ -34,7 +36,7 @@ def test_a_seed_names_one_split(rule):
     assert rule.draw(DATA, 3).hash == rule.draw(DATA, 3).hash
 
 
-@pytest.mark.parametrize("rule", [PerClass(3, 5), Sizes(20, 60, 15)])
+@pytest.mark.parametrize("rule", [PerClass(3, 5), Sizes(20, 60, 15), NEW])
 def test_another_seed_is_another_split(rule):
     assert len({rule.draw(DATA, seed).hash for seed in range(20)}) == 20
 
@@ -74,6 +76,37 @@ def test_sizes_are_kept_and_too_few_rows_refused():
     assert [len(rows) for rows in (split.queries, split.database, split.training)] == [20, 60, 15]
     with pytest.raises(InputError, match="at least 116 rows, got 115"):
         Sizes(16, 100, 5).draw(DATA, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_are_of_known_classes_and_queries_of_both_kinds(seed):
+    split = NEW.draw(DATA, seed)
+    known = set(Y[split.training].tolist())
+    assert len(known) == 2
+    assert len(split.training) == 30
+    assert len(split.database) == 92  # all that is not of the test part
+    kinds = {name: set(rows.tolist()) for name, rows in split.kinds.items()}
+    assert [len(rows) for rows in kinds.values()] == [7, 7]
+    assert {Y[row] for row in kinds["known classes"]} <= known
+    assert not {Y[row] for row in kinds["new classes"]} & known
+    assert kinds["known classes"] | kinds["new classes"] == set(split.queries.tolist())
+    assert DATA.is_test[split.queries].all()
+
+
+def test_a_method_that_sees_the_items_sees_the_same_labels():
+    alone, joint = NEW.draw(DATA, 0), replace(NEW, sees_items=True).draw(DATA, 0)
+    assert np.array_equal(joint.queries, alone.queries)
+    assert np.array_equal(joint.training, joint.database)
+    assert np.array_equal(np.setdiff1d(joint.training, joint.unlabelled), alone.training)
+    shown = ProtocolSplit(joint.queries, joint.database, joint.training, kinds=joint.kinds)
+    assert shown.hash != joint.hash
+
+
+def test_too_few_rows_or_classes_of_a_kind_are_refused():
+    with pytest.raises(InputError, match="data must have 90 rows of 2 classes in a part, got"):
+        replace(NEW, training=90).draw(DATA, 0)
+    with pytest.raises(InputError, match="more than the 4 that are known"):
+        replace(NEW, known=4).draw(DATA, 0)
 
 
 def test_the_hash_is_of_sorted_rows_with_their_roles():

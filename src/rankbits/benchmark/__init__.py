@@ -25,6 +25,7 @@ from rankbits.benchmark._results import ResultCell, Results, Score, StoredRun, l
 from rankbits.benchmark._run import run
 from rankbits.benchmark._sources import has_data, require_data
 from rankbits.benchmark._splits import (
+    NewClasses,
     PerClass,
     PerTag,
     ProtocolSplit,
@@ -38,6 +39,7 @@ __all__ = [
     "Judged",
     "Near",
     "NestedClasses",
+    "NewClasses",
     "PerClass",
     "PerTag",
     "Protocol",

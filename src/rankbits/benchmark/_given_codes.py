@@ -68,21 +68,24 @@ def write_split(
     ----------
     protocol_name : name of a protocol, or a `Protocol`
     data : folder or file with its data, or the rows themselves
-    path : the .npz file to write: query_rows, database_rows, training_rows, split_hash, split_seed
+    path : the .npz file to write: query_rows, database_rows, training_rows, split_hash, split_seed;
+        and unlabelled_rows, if there are training rows whose labels may not be seen
     split_seed : which split
     """
     chosen = protocol(protocol_name)
     seed = _check.whole("split_seed", split_seed, 0)
     split = chosen.split.draw(load_source(chosen.data, data).data, seed)
+    arrays = {
+        "query_rows": split.queries,
+        "database_rows": split.database,
+        "training_rows": split.training,
+        "split_hash": np.array(split.hash),
+        "split_seed": np.array(seed),
+    }
+    if len(split.unlabelled):
+        arrays["unlabelled_rows"] = split.unlabelled
     with write_atomically(path) as file:
-        np.savez(
-            file,
-            query_rows=split.queries,
-            database_rows=split.database,
-            training_rows=split.training,
-            split_hash=split.hash,
-            split_seed=seed,
-        )
+        np.savez(file, allow_pickle=False, **arrays)
     return split.hash
 
 
@@ -186,7 +189,7 @@ def _measured(
         )
     )
     started = time.perf_counter()
-    metrics = scores(queries, database, task.affinity, names, n_threads)
+    metrics = scores(queries, database, task.affinity, names, n_threads, task.kinds)
     return {
         "metrics": metrics,
         "code_use": describe_code_use(database),

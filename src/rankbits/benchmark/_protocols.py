@@ -15,6 +15,7 @@ from rankbits.benchmark._relevance import (
     SharedTags,
 )
 from rankbits.benchmark._splits import (
+    NewClasses,
     PerClass,
     PerTag,
     Sizes,
@@ -53,6 +54,12 @@ _TALR_BASELINES = ("bre", "machash", "fasthash", "structhash", "dpsh", "dtsh", "
 _RSH_METHODS = ("rsh", "sh", "ssh", "cmh", "wtah", "lsh", "itq")
 _RSH_METRICS = ("nDCG(rsh)", "nDCG", "ACG@r3")
 _RSH_NOTE = "the paper's curves (ICCV 2013) have no numbers"
+_GROWING = {
+    "additive": {"classes": "grow"},
+    "talr-ap": {"classes": "grow", "queries": "real"},
+}
+_NEW_NOTE = "a seed draws classes, labelled rows and queries; ask by --queries real"
+_GROWN_NOTE = "as {}-new, but a fit sees the whole database, without labels where it has none"
 _LWH_METHODS = ("lwh", "rsh", "ssh", "mlh", "agh", "klsh", "sh", "lsh")
 
 
@@ -286,6 +293,54 @@ _PROTOCOLS = (
         ("nDCG", "nDCG@10", "P@r2"),
         (*YARDSTICKS, "rsh", "talr-ndcg"),
         note="one split, whatever the seed; training and validation requests are the database",
+    ),
+    Protocol(
+        "clinc150-new",
+        "CLINC150, requests: 100 intents known by 10,000 labelled rows, 50 new; both are asked for",
+        "clinc150",
+        NewClasses(known=100, training=10_000, queries=1000),
+        SameClass(),
+        (64,),
+        ("AP",),
+        ("itq", "talr-ap", "additive"),
+        defaults=_GROWING,
+        note=_NEW_NOTE,
+    ),
+    Protocol(
+        "clinc150-grown",
+        "CLINC150, requests: 100 intents known, 50 new, of which rows without labels are there",
+        "clinc150",
+        NewClasses(known=100, training=10_000, queries=1000, sees_items=True),
+        SameClass(),
+        (64,),
+        ("AP",),
+        ("itq", "additive"),
+        defaults=_GROWING,
+        note=_GROWN_NOTE.format("clinc150"),
+    ),
+    Protocol(
+        "cifar100-new",
+        "CIFAR-100: 60 classes known by 10,000 labelled rows, 40 new; both are asked for",
+        "cifar100",
+        NewClasses(known=60, training=10_000, queries=1000),
+        SameClass(),
+        (64,),
+        ("AP",),
+        ("itq", "talr-ap", "additive"),
+        defaults=_GROWING,
+        note=_NEW_NOTE,
+    ),
+    Protocol(
+        "cifar100-grown",
+        "CIFAR-100: 60 classes known, 40 new, of which rows without labels are there",
+        "cifar100",
+        NewClasses(known=60, training=10_000, queries=1000, sees_items=True),
+        SameClass(),
+        (64,),
+        ("AP",),
+        ("itq", "additive"),
+        defaults=_GROWING,
+        note=_GROWN_NOTE.format("cifar100"),
     ),
     Protocol(
         "npl",

@@ -3,7 +3,8 @@
 Learning sees training rows only; thresholds on distances come from training rows too.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankbits.affinity import Affinity
 from rankbits.benchmark._splits import ProtocolSplit
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
+from rankbits.methods.labels import UNLABELLED
 
 _TABLE_CELLS = 1 << 27
 _BLOCK_CELLS = 1 << 22
@@ -29,6 +31,7 @@ class RetrievalTask:
     training_y : classes, multi-hot tags, an affinity over (training_x, training_x), or None
     query_x, database_x : rows to encode
     affinity : over (query_x, database_x)
+    kinds : mapping from a name to places among the queries, whose metrics are also given apart
     """
 
     training_x: np.ndarray
@@ -36,17 +39,22 @@ class RetrievalTask:
     query_x: np.ndarray
     database_x: np.ndarray
     affinity: Affinity
+    kinds: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SameClass:
-    """Level 1 for the same class."""
+    """Level 1 for the same class; rows whose labels are not to be seen have -1 in y."""
 
     def task(self, data: Labelled, split: ProtocolSplit) -> RetrievalTask:
         """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 1, "classes, shape (n,)")
         of_queries, of_database = data.y[split.queries], data.y[split.database]
-        return _task(data, split, data.y[split.training], affinity.classes(of_queries, of_database))
+        y = data.y[split.training]
+        if len(split.unlabelled):
+            is_hidden = np.isin(split.training, split.unlabelled)
+            y = np.where(is_hidden, UNLABELLED, y.astype(np.int64))
+        return _task(data, split, y, affinity.classes(of_queries, of_database))
 
 
 @dataclass(frozen=True)
@@ -157,8 +165,11 @@ def _class_and_superclass(data: Labelled) -> np.ndarray:
 
 
 def _task(data: Labelled, split: ProtocolSplit, y: Any, relation: Affinity) -> RetrievalTask:
+    kinds = {
+        name: np.flatnonzero(np.isin(split.queries, rows)) for name, rows in split.kinds.items()
+    }
     return RetrievalTask(
-        data.x[split.training], y, data.x[split.queries], data.x[split.database], relation
+        data.x[split.training], y, data.x[split.queries], data.x[split.database], relation, kinds
     )
 
 

@@ -75,6 +75,7 @@ def run(
     runs: list[dict[str, Any]] = []
     for split_seed, group in _by_split(plan):
         split = chosen.split.draw(source.data, split_seed)
+        _require_use_of_unlabelled_rows(chosen, split, group)
         task: RetrievalTask | None = None
         cache = PosteriorCache()  # methods and code lengths on the same rows share class posteriors
         for planned in group:
@@ -101,6 +102,18 @@ def _require_query_kind(plan: list[PlannedRun], queries: str) -> None:
             raise InputError(
                 f"queries must be {kinds[0]!r} for {planned.method}, whose codes are not ranked "
                 f"by Hamming distance, got {queries!r}; pass --queries {kinds[0]}"
+            )
+
+
+def _require_use_of_unlabelled_rows(
+    chosen: Protocol, split: ProtocolSplit, plan: list[PlannedRun]
+) -> None:
+    """Refuse methods that would take rows without a label for a class of their own."""
+    for planned in plan:
+        if len(split.unlabelled) and planned.method not in chosen.methods:
+            raise InputError(
+                f"methods must be among {', '.join(chosen.methods)} under {chosen.name}, where "
+                f"most rows have no label, got {planned.method}"
             )
 
 
@@ -170,7 +183,7 @@ def _measured(
         fitted = clock()
         queries, database, encoding = _encoded(hasher, task, kind)
         started_to_evaluate = clock()
-        result = scores(queries, database, task.affinity, names, n_threads)
+        result = scores(queries, database, task.affinity, names, n_threads, task.kinds)
         evaluated = clock()
     return {
         "metrics": result,

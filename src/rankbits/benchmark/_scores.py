@@ -7,6 +7,7 @@ level 7 on; and it scores a query with nothing relevant 1. Its NDCG is the tie-a
     nDCG(released)  gains stop at 126; a query with nothing relevant scores 1
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,12 @@ def scores(
     affinity: Affinity,
     names: tuple[str, ...],
     n_threads: int | None = None,
+    kinds: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Mean, queries, queries left out, and conventions of each metric, ready for JSON.
 
-    Queries are codes, or real weights of the bits.
+    Queries are codes, or real weights of the bits. `kinds` are places of queries, by name: metrics
+    of `evaluate` are then given for each kind too, as "AP of new classes".
     """
     usual = [name for name in names if name not in _OF_RELEASE]
     codes, weights = (queries, None) if isinstance(queries, BinaryCodes) else (None, queries)
@@ -83,7 +86,15 @@ def scores(
     for name in names:
         if metrics_by_name[name]["mean"] is None:
             raise InputError(f"{name} has no value: nothing is relevant to any query")
-    return {name: metrics_by_name[name] for name in names}
+    of_kinds = {
+        f"{name} of {kind}": {
+            **_summarize(evaluation.per_query[name][rows]),
+            "conventions": metrics_by_name[name]["conventions"],
+        }
+        for kind, rows in (kinds or {}).items()
+        for name in usual
+    }
+    return {name: metrics_by_name[name] for name in names} | of_kinds
 
 
 def describe_code_use(database: BinaryCodes) -> dict[str, Any]:
@@ -122,6 +133,16 @@ def ndcg_of_bytes(hist: TieHistogram) -> np.ndarray:
     for column, target in enumerate(place):
         counts[:, :, target] += hist.counts[:, :, column]
     return metrics.ndcg(TieHistogram(counts, levels), gain="linear")
+
+
+def _summarize(values: np.ndarray) -> dict[str, Any]:
+    """Mean over those queries that have a value, and how many have one or none."""
+    has_value = ~np.isnan(values)
+    return {
+        "mean": float(values[has_value].mean()) if has_value.any() else None,
+        "queries": int(has_value.sum()),
+        "skipped": int((~has_value).sum()),
+    }
 
 
 def _summary(values: np.ndarray, scores_empty: bool) -> dict[str, Any]:

@@ -5,7 +5,8 @@ since files are often sorted by class.
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,17 +21,26 @@ class ProtocolSplit:
     Attributes
     ----------
     queries, database, training : ndarray of int64
+    unlabelled : ndarray of int64
+        Training rows whose labels a method does not see.
+    kinds : mapping from a name to rows among the queries, whose metrics are also given apart
     """
 
     queries: np.ndarray
     database: np.ndarray
     training: np.ndarray
+    unlabelled: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    kinds: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the roles and their rows as 64-bit little-endian numbers."""
+        """SHA-256 of the roles and their rows as 64-bit little-endian numbers.
+
+        Rows without labels count only where there are any: splits of before have none.
+        """
         state = hashlib.sha256()
-        for role in ("queries", "database", "training"):
+        roles = ("queries", "database", "training")
+        for role in (*roles, "unlabelled") if len(self.unlabelled) else roles:
             rows = np.sort(getattr(self, role))
             state.update(f"{role} {len(rows)}\n".encode())
             state.update(rows.astype("<i8").tobytes())
@@ -180,4 +190,61 @@ class Sizes:
         )
 
 
-SplitRule = PerClass | PerTag | StandardParts | StandardQueries | Sizes
+@dataclass(frozen=True)
+class NewClasses:
+    """Some classes are known by labelled rows, the others are new; queries ask for both.
+
+    Attributes
+    ----------
+    known : number of known classes
+    training : number of rows of known classes, from the database, that are labelled
+    queries : number of test rows of known classes that ask, and of new classes
+    sees_items : whether a method may learn from all of the database, most of it without labels
+    """
+
+    known: int
+    training: int
+    queries: int
+    sees_items: bool = False
+
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
+        """The database is the standard training part; the seed draws classes, queries, labels."""
+        parts, rng = StandardParts().draw(data, seed), np.random.default_rng(seed)
+        labels = np.unique(data.y)
+        if data.y.ndim != 1 or len(labels) <= self.known:
+            raise InputError(
+                f"data must have classes, more than the {self.known} that are known, got labels of "
+                f"shape {data.y.shape} with {len(labels)} values"
+            )
+        known, new = np.split(rng.permutation(labels), [self.known])
+        kinds = {
+            f"{name} classes": np.sort(
+                _draw_of_classes(data, parts.queries, classes, self.queries, rng)
+            )
+            for name, classes in (("new", new), ("known", known))
+        }
+        queries = np.sort(np.concatenate(list(kinds.values())))
+        labelled = np.sort(_draw_of_classes(data, parts.database, known, self.training, rng))
+        if not self.sees_items:
+            return ProtocolSplit(queries, parts.database, labelled, kinds=kinds)
+        unlabelled = np.setdiff1d(parts.database, labelled, assume_unique=True)
+        return ProtocolSplit(queries, parts.database, parts.database, unlabelled, kinds)
+
+
+def _draw_of_classes(
+    data: Labelled,
+    rows: np.ndarray,
+    classes: np.ndarray,
+    n_rows: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """So many of the rows that are of these classes."""
+    drawn = rng.permutation(rows[np.isin(data.y[rows], classes)])[:n_rows]
+    if len(drawn) < n_rows:
+        raise InputError(
+            f"data must have {n_rows} rows of {len(classes)} classes in a part, got {len(drawn)}"
+        )
+    return drawn
+
+
+SplitRule = PerClass | PerTag | StandardParts | StandardQueries | Sizes | NewClasses

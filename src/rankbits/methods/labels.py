@@ -12,6 +12,7 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 
+UNLABELLED = -1  # in y, as scikit-learn's semi-supervised methods have it
 _BLOCK_CELLS = 1 << 20
 _FORMS = (
     "y must be class labels of shape (n,), multi-hot tags of shape (n, L), or an object from "
@@ -54,6 +55,18 @@ shape (2, 2); class labels have shape (n,)
     if labels.ndim == 2:
         return _read_tags(labels)
     raise InputError(f"{_FORMS}, got {_check.describe(labels)}")
+
+
+def find_labelled(classes: np.ndarray) -> np.ndarray:
+    """Which rows have a class label, for methods that learn from rows without one too.
+
+    >>> find_labelled(np.array([3, -1, 0])).tolist(), find_labelled(np.array(["-1"])).tolist()
+    ([True, False, True], [True])
+    """
+    if classes.dtype.kind != "i":
+        return np.ones(len(classes), np.bool_)
+    is_labelled: np.ndarray = classes != UNLABELLED
+    return is_labelled
 
 
 def _read_classes(y: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from torch._higher_order_ops import scan
 
 from rankbits.codes.sums import N_ENTRIES, SumSearch
 from rankbits.methods.onnx_modules import UnitRows, scale_to_units
-from rankbits.methods.shallow.class_features import POSTERIOR_WEIGHT, QUERY_GAIN, ClassFeatures
+from rankbits.methods.shallow.class_features import POSTERIOR_WEIGHT, ClassFeatures
 
 # Of the code that is tried: entries (n, m), pull (n, 16 m) as of the kernel, share (n, 1). Then the
 # same of the best code, and its error (n, 1).
@@ -38,6 +38,7 @@ class ClassRows(nn.Module):
     def __init__(self, units: UnitRows, features: ClassFeatures, side: str) -> None:
         super().__init__()
         self.units, self.is_query = units, side == "of_queries"
+        self.n_classes, self.query_gain = features.n_classes, features.query_gain
         for name, array in vars(features).items():
             self.register_buffer(name, torch.tensor(array, dtype=torch.float64))
 
@@ -49,9 +50,9 @@ class ClassRows(nn.Module):
         hidden = torch.relu(hidden + self.get_buffer("hidden_offsets")[:, None])
         logits = torch.bmm(hidden, self.get_buffer("outputs"))
         logits = logits + self.get_buffer("output_offsets")[:, None]
-        chances = torch.softmax(logits, dim=2).mean(dim=0)
+        chances = torch.softmax(logits, dim=2).mean(dim=0)[:, : self.n_classes]
         if self.is_query:
-            chances = chances * QUERY_GAIN * (chances**2).sum(dim=1, keepdim=True)
+            chances = chances * self.query_gain * (chances**2).sum(dim=1, keepdim=True)
         return torch.cat([likeness, math.sqrt(POSTERIOR_WEIGHT) * chances], dim=1)
 
 

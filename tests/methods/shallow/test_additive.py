@@ -11,7 +11,7 @@ from rankbits.codes.sums import SumSearch, bits_to_entries, entries_to_bits
 from rankbits.datasets import digits
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods import ITQ, Additive, Distilled
-from rankbits.methods.shallow import codebooks
+from rankbits.methods.shallow import codebooks, unit_hasher
 from rankbits.methods.shallow.codebooks import fit_vectors, learn_codebooks, measure_margins
 from rankbits.methods.shallow.units import scale_to_units
 
@@ -21,23 +21,25 @@ def units(rng):
     return scale_to_units(rng.standard_normal((90, 7)) * np.arange(1, 8) + 0.5)
 
 
-def sum_of_errors(rows, vectors, entries):
+def sum_of_errors(rows, vectors, entries, along=3.0):
     """E of all rows and the ridge, one row after the other."""
     total = (vectors**2).sum()
     for row, code in zip(rows, entries, strict=True):
         left = row - sum(vectors[16 * book + entry] for book, entry in enumerate(code))
-        total += left @ left + 3.0 * (row @ left) ** 2
+        total += left @ left + along * (row @ left) ** 2
     return total
 
 
-def test_vectors_after_many_steps_are_where_the_sum_of_errors_is_smallest(rng, units):
+@pytest.mark.parametrize("along", [3.0, 10.0])
+def test_vectors_after_many_steps_are_where_the_sum_of_errors_is_smallest(rng, units, along):
     entries = rng.integers(0, 16, (90, 3), dtype=np.uint8)
-    vectors = fit_vectors(units, entries, np.zeros((48, 7)), 400)
-    least = sum_of_errors(units, vectors, entries)
+    vectors = fit_vectors(units, entries, np.zeros((48, 7)), 400, along)
+    least = sum_of_errors(units, vectors, entries, along)
     for _ in range(20):
         moved = vectors + 1e-3 * rng.standard_normal(vectors.shape)
-        assert sum_of_errors(units, moved, entries) > least
-    assert sum_of_errors(units, fit_vectors(units, entries, vectors, 5), entries) <= least + 1e-9
+        assert sum_of_errors(units, moved, entries, along) > least
+    refitted = fit_vectors(units, entries, vectors, 5, along)
+    assert sum_of_errors(units, refitted, entries, along) <= least + 1e-9
 
 
 def test_steps_go_on_from_the_start_and_lower_the_sum_of_errors(rng, units):
@@ -249,10 +251,12 @@ def test_a_posterior_is_that_of_the_networks_of_scikit_learn(classes, monkeypatc
     np.testing.assert_allclose(hasher.class_features_.probabilities(units), expected, atol=1e-9)
 
 
-def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path):
+@pytest.mark.parametrize("n_known", [6, 4])
+def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path, n_known):
     torch = pytest.importorskip("torch")
     rows, labels = classes
-    hasher = Additive(12, classes="grow", random_state=0).fit(rows, labels)
+    y = np.where(labels < n_known, labels, -1)
+    hasher = Additive(12, classes="grow", random_state=0).fit(rows, y)
     hasher.save(tmp_path / "model")
     again = rankbits.load(tmp_path / "model")
     assert again.encode(rows) == hasher.encode(rows)
@@ -268,12 +272,56 @@ def test_a_model_of_growing_classes_is_saved_and_exported(classes, tmp_path):
         hasher._restore(arrays, facts)
 
 
+def test_rows_without_a_label_teach_the_codes_and_not_the_classes(classes):
+    rows, labels = classes
+    is_known = labels < 4
+    alone, joint = (Additive(16, classes="grow", random_state=0) for _ in range(2))
+    alone.fit(rows[is_known], labels[is_known])
+    joint.fit(rows, np.where(is_known, labels, -1))
+    for name in ("center", "metric", "n_classes"):
+        of_alone, of_joint = (getattr(one.class_features_, name) for one in (alone, joint))
+        np.testing.assert_array_equal(of_joint, of_alone)
+    new = rows[~is_known], labels[~is_known]
+    assert average_precision(joint, *new) > average_precision(alone, *new) + 0.05
+
+
+def test_a_row_of_no_known_class_has_little_of_the_posterior(classes):
+    rows, labels = classes
+    is_known, is_seen = labels < 4, np.arange(600) % 3 > 0
+    y = np.where(is_known, labels, -1)
+    hasher = Additive(8, classes="grow", random_state=0).fit(rows[is_seen], y[is_seen])
+    chances = hasher.class_features_.probabilities(scale_to_units(rows[~is_seen])).sum(axis=1)
+    known, new = chances[is_known[~is_seen]], chances[~is_known[~is_seen]]
+    assert (known[:, None] > new).mean() > 0.8
+    assert known.mean() > new.mean() + 0.2
+
+
+def test_labels_are_not_drawn_away_with_many_rows(classes, monkeypatch):
+    rows, labels = classes
+    monkeypatch.setattr(unit_hasher, "MOST_ROWS", 50)
+    y = np.where(np.arange(600) % 10 == 0, labels, -1)
+    hasher = Additive(8, classes="grow", random_state=0).fit(rows, y)
+    labelled = scale_to_units(rows)[y >= 0]
+    np.testing.assert_allclose(hasher.class_features_.center, labelled.mean(axis=0))
+
+
+def test_codes_of_growing_classes_weigh_an_error_along_the_row_eleven_fold(classes):
+    rows, labels = classes
+    hasher = Additive(4, classes="grow", random_state=0).fit(rows, labels)
+    features = hasher.class_features_.of_items(scale_to_units(rows))
+    left = features[:, None] - hasher.vectors_  # one codebook: every code is one of its vectors
+    errors = (left**2).sum(axis=2) + 10 * np.einsum("nvd,nd->nv", left, features) ** 2
+    entries = bits_to_entries(hasher.encode(rows).bits())
+    np.testing.assert_array_equal(entries[:, 0], errors.argmin(axis=1))
+
+
 def test_labels_that_growing_classes_cannot_use_are_refused_before_any_work(classes):
     rows, labels = classes
     for params, y, sentence in (
         ({"classes": "grow"}, None, "classes='grow' needs class labels as y"),
         ({"classes": "grow"}, np.eye(6)[labels], "classes='grow' needs class labels as y"),
         ({"classes": "grow"}, np.zeros(600, int), "y must have two classes or more"),
+        ({"classes": "grow"}, np.where(labels > 2, 1, -1), "beside -1 for rows without a label"),
         ({"classes": "grow", "n_groups": 3}, labels, "n_groups must be 0 with classes='grow'"),
         ({"classes": "new"}, labels, "classes must be one of ignore, grow; got 'new'"),
     ):

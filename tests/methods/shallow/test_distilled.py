@@ -145,7 +145,7 @@ def test_a_temperature_that_is_not_a_positive_number_is_refused(units, temperatu
 
 def test_of_many_rows_some_are_drawn(monkeypatch, units):
     sizes, train = [], distilled.train_maps
-    monkeypatch.setattr(unit_hasher, "_MOST_ROWS", 50)
+    monkeypatch.setattr(unit_hasher, "MOST_ROWS", 50)
     monkeypatch.setattr(
         distilled, "train_maps", lambda *all_: sizes.append(len(all_[0])) or train(*all_)
     )

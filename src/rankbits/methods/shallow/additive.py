@@ -17,7 +17,7 @@ from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.codes.sums import SumSearch, bits_to_entries, count_books, entries_to_bits
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods.labels import read_labels
+from rankbits.methods.labels import UNLABELLED, find_labelled, read_labels
 from rankbits.methods.shallow.class_features import ClassFeatures, learn_class_features
 from rankbits.methods.shallow.codebooks import (
     N_RESTARTS,
@@ -27,8 +27,9 @@ from rankbits.methods.shallow.codebooks import (
 )
 from rankbits.methods.shallow.descent import ALONG
 from rankbits.methods.shallow.distilled_training import start_from_itq
+from rankbits.methods.shallow.groups import draw_rows
 from rankbits.methods.shallow.learned import Shapes, check_arrays
-from rankbits.methods.shallow.unit_hasher import UnitHasher
+from rankbits.methods.shallow.unit_hasher import MOST_ROWS, UnitHasher
 
 _CLASSES: Shapes = {  # the fields of ClassFeatures, in their order
     "center": ("d",),
@@ -39,6 +40,7 @@ _CLASSES: Shapes = {  # the fields of ClassFeatures, in their order
     "output_offsets": ("k", "c"),
 }
 _MOST_BITS = 1024
+_ALONG_GROWING = 10.0  # η with classes="grow": sums must not be short for rows of new classes
 _SMALLEST = np.finfo(np.float32).tiny  # size of a logit, so that its sign stays in float32
 
 
@@ -60,7 +62,9 @@ class Additive(UnitHasher):
         Whether class labels y are ignored, or say what belongs together, for a collection that will
         have other classes too. With "grow" codes stand for how rows look, in a metric that the
         labels teach, together with their class posterior; a query weighs the two by how sure its
-        class is.
+        class is. Rows of X without a label, which may be of new classes, have -1 in y: codes are
+        learned for them too, and so is what tells them from the known classes. Give all rows of
+        the collection that there are.
     n_groups : int, default=0
         How many groups of rows there are to which rows, of items and of queries, are drawn before
         anything else. 0 keeps the exact cosines, to find what float vectors find first. Take about
@@ -127,19 +131,44 @@ class Additive(UnitHasher):
         ----------
         X : array of shape (n, n_features)
         y : ignored unless classes="grow"
-            Class labels of shape (n,) for that. Its length must be that of X.
+            Class labels of shape (n,) for that, -1 for rows whose class is not known. Its length
+            must be that of X.
         """
         n_bits, rng = self._code_length(), check_random_state(self.random_state)
         labels = self._read_classes(y)
         features, drawn = self._learn_units(X, y, rng)
         self.class_features_ = None
         if labels is not None:
-            self.class_features_ = learn_class_features(features, labels[drawn], rng)
+            others = features[~find_labelled(labels)[drawn]]
+            rows, classes = self._choose_labelled(X, labels, features, drawn, rng)
+            self.class_features_ = learn_class_features(rows, classes, others, rng)
             features = self.class_features_.of_items(features)
         start = start_from_itq(features, n_bits, rng)
         first = bits_to_entries(features @ start.planes + start.offsets > 0)
-        self.vectors_ = learn_codebooks(features, first, n_bits)
+        self.vectors_ = learn_codebooks(features, first, n_bits, along=self._along)
         return self
+
+    @property
+    def _along(self) -> float:
+        return ALONG if self.class_features_ is None else _ALONG_GROWING
+
+    def _choose_labelled(
+        self,
+        X: Any,
+        labels: np.ndarray,
+        units: np.ndarray,
+        drawn: np.ndarray,
+        rng: np.random.RandomState,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows at length 1 with a class label, and their labels.
+
+        Codes are learned from drawn rows of all kinds. Labels are too rare to be drawn with them.
+        """
+        is_labelled = find_labelled(labels)
+        if is_labelled.all():
+            return units, labels[drawn]
+        chosen = draw_rows(np.flatnonzero(is_labelled), MOST_ROWS, rng)
+        return self._units(self._training_rows(X)[chosen]), labels[chosen]
 
     def _code_length(self) -> int:
         n_bits = super()._code_length()
@@ -156,6 +185,11 @@ class Additive(UnitHasher):
         labels = None if y is None or isinstance(y, Affinity) else read_labels(y)
         if labels is None or labels.ndim != 1:
             raise InputError("classes='grow' needs class labels as y, one for each row")
+        if len(np.unique(labels[find_labelled(labels)])) < 2:
+            raise InputError(
+                "y must have two classes or more with classes='grow', beside "
+                f"{UNLABELLED} for rows without a label"
+            )
         return labels
 
     @property
@@ -166,7 +200,7 @@ class Additive(UnitHasher):
         return max(1, super()._block_rows(row_shape) // 4)  # a row has four numbers for each bit
 
     def _search(self) -> SumSearch:
-        return SumSearch.of_vectors(self.vectors_, self.n_bits_, ALONG, N_RESTARTS)
+        return SumSearch.of_vectors(self.vectors_, self.n_bits_, self._along, N_RESTARTS)
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         units, search = self._units(rows), self._search()
@@ -204,7 +238,10 @@ class Additive(UnitHasher):
         self.class_features_ = None
         if of_classes:
             check_arrays(of_classes, shapes, {"d": int(self.n_features_in_)})
-            self.class_features_ = ClassFeatures(*(of_classes[name] for name in shapes))
+            n_known = arrays["vectors"].shape[1] - int(self.n_features_in_)
+            has_others = of_classes["class_output_offsets"].shape[1] == n_known + 1
+            parts = (of_classes[name] for name in shapes)
+            self.class_features_ = ClassFeatures(*parts, has_others=has_others)
         others = {name: array for name, array in arrays.items() if name not in shapes}
         super()._restore(others, facts)
         if len(self.vectors_) != 16 * count_books(self._code_length()):

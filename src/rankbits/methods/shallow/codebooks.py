@@ -37,16 +37,24 @@ _BLOCK_ROWS = 4096
 
 
 def learn_codebooks(
-    units: np.ndarray, entries: np.ndarray, n_bits: int, n_turns: int = _TURNS
+    units: np.ndarray,
+    entries: np.ndarray,
+    n_bits: int,
+    n_turns: int = _TURNS,
+    along: float = ALONG,
 ) -> np.ndarray:
-    """Vectors (16 m, d) that are best for their own codes, in turns from first entries (n, m)."""
+    """Vectors (16 m, d) that are best for their own codes, in turns from first entries (n, m).
+
+    `along` is η.
+    """
     rows = units.astype(np.float32)
     vectors = np.zeros((N_ENTRIES * entries.shape[1], units.shape[1]), np.float32)
     for turn in range(n_turns):
-        vectors = fit_vectors(rows, entries, vectors, 5 * _CG_STEPS if turn == 0 else _CG_STEPS)
-        search = SumSearch.of_vectors(vectors.astype(np.float64), n_bits, ALONG, _TURN_RESTARTS)
+        n_steps = 5 * _CG_STEPS if turn == 0 else _CG_STEPS
+        vectors = fit_vectors(rows, entries, vectors, n_steps, along)
+        search = SumSearch.of_vectors(vectors.astype(np.float64), n_bits, along, _TURN_RESTARTS)
         entries = find_entries(rows, vectors, search, entries)
-    vectors = fit_vectors(rows, entries, vectors, _CG_STEPS)
+    vectors = fit_vectors(rows, entries, vectors, _CG_STEPS, along)
     vectors[~usable_entries(n_bits)] = 0
     return vectors.astype(np.float64)
 
@@ -64,7 +72,11 @@ def find_entries(
 
 
 def fit_vectors(
-    units: np.ndarray, entries: np.ndarray, start: np.ndarray, n_steps: int
+    units: np.ndarray,
+    entries: np.ndarray,
+    start: np.ndarray,
+    n_steps: int,
+    along: float = ALONG,
 ) -> np.ndarray:
     """Vectors with a smaller sum of E for given codes, after so many steps from the start.
 
@@ -77,8 +89,8 @@ def fit_vectors(
     scale = 1 / np.sqrt(np.asarray(by_vector.sum(axis=1)) + _RIDGE)  # (16 m, 1)
 
     def weigh(sums: np.ndarray) -> np.ndarray:
-        along = (units * sums).sum(axis=1, keepdims=True)
-        result: np.ndarray = by_vector @ (sums + ALONG * along * units)
+        products = (units * sums).sum(axis=1, keepdims=True)
+        result: np.ndarray = by_vector @ (sums + along * products * units)
         return result
 
     def apply(scaled: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from rankbits.methods.shallow.learned import ArrayHasher, check_arrays
 from rankbits.methods.shallow.smoothing import Smoothing, learn_smoothing
 from rankbits.methods.shallow.units import require_directions, scale_to_units
 
-_MOST_ROWS = 20_000  # that are learned from
+MOST_ROWS = 20_000  # that are learned from
 _SHAPES = {"centers": ("g", "d"), "group_temperature": ("1",)}
 
 
@@ -34,7 +34,7 @@ class UnitHasher(ArrayHasher):
         n_groups = _check.whole("n_groups", self.n_groups, 0)
         units = scale_to_units(self._training_rows(X, y))
         require_directions(units)
-        drawn = draw_rows(np.arange(len(units)), _MOST_ROWS, rng)
+        drawn = draw_rows(np.arange(len(units)), MOST_ROWS, rng)
         units = units[drawn]
         self.smoothing_ = learn_smoothing(units, n_groups, rng) if n_groups else None
         return (units if self.smoothing_ is None else self.smoothing_.apply(units)), drawn
