@@ -38,11 +38,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_sub_folders_are_the_labels_of_fit(folder):
-    printed = fit.printed("classes", *CNN)
+@pytest.mark.parametrize("encoder", ["cnn", "resnet"])
+def test_sub_folders_are_the_labels_of_fit(folder, encoder):
+    printed = fit.printed("classes", *CNN, "--encoder", encoder)
     data = load_images("classes")
     hasher = rankbits.methods.get(
-        "talr-ap", encoder="cnn", n_bits=8, epochs=1, hidden=[4], n_restarts=1, random_state=0
+        "talr-ap", encoder=encoder, n_bits=8, epochs=1, hidden=[4], n_restarts=1, random_state=0
     ).fit(data.x, data.y)
     assert (printed["items"], printed["features"]) == (18, 12 * 12 * 3)
     assert printed["fingerprint"] == hasher.encode(data.x).model

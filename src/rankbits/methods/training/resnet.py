@@ -20,13 +20,13 @@ from torch.nn import functional
 
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.cnn import require_images
-from rankbits.methods.training.layers import BatchNorm2d, Dropout, ImageLayer
+from rankbits.methods.training.layers import BatchNorm1d, BatchNorm2d, Dropout, ImageLayer
 from rankbits.methods.training.mlp import ACTIVATIONS
 
 WIDTHS = (128, 384, 384)
 _SIDE = 2  # of a patch
 _LEAST_VARIANCE = 5e-4  # is added to that of a direction, so that noise is not blown up
-_OUTPUT_SCALE = 0.125  # the largest of many values is large: it makes up for that
+_OUTPUT_SCALE = 0.125
 
 
 class PatchWhitening(ImageLayer):
@@ -71,8 +71,18 @@ class Stage(nn.Module):
         return maps + refined
 
 
+class OutputScale(nn.Module):
+    """The largest of many values is large: logits of classes are to begin small."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _OUTPUT_SCALE * x
+
+
 class ResNet(nn.Module):
-    """Logits of images (n, height, width, channels) that are standardized by channel."""
+    """Logits of images (n, height, width, channels) that are standardized by channel.
+
+    They are those of classes if the architecture has a posterior, and else those of bits.
+    """
 
     def __init__(self, a: Architecture, n_channels: int, n_outputs: int) -> None:
         super().__init__()
@@ -81,6 +91,8 @@ class ResNet(nn.Module):
         self.activation = ACTIVATIONS[a.activation]()
         sizes = (self.whiten.n_outputs, *(a.hidden or WIDTHS))
         self.stages = nn.Sequential(*(Stage(*pair, a.activation) for pair in pairwise(sizes)))
+        # Bits must be on either side of zero, but the largest values are all positive.
+        self.scale = OutputScale() if a.posterior else BatchNorm1d(sizes[-1])
         self.dropout = Dropout(a.dropout)
         self.output = nn.Linear(sizes[-1], n_outputs)
 
@@ -91,7 +103,7 @@ class ResNet(nn.Module):
 
     def _compute_logits(self, x: Tensor) -> Tensor:
         maps = self.stages(self.activation(self.whiten(x.permute(0, 3, 1, 2)) + self.offset))
-        logits: Tensor = self.output(self.dropout(_OUTPUT_SCALE * maps.amax((2, 3))))
+        logits: Tensor = self.output(self.dropout(self.scale(maps.amax((2, 3)))))
         return logits
 
 
