@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from rankbits import _files
 from rankbits.errors import InputError
 from rankbits.methods.shallow.progress import show_progress
+from rankbits.methods.training import parallel
 from rankbits.methods.training.augmentation import move_images
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
@@ -118,8 +119,10 @@ def compute_activations(
 
 
 def find_activations(images: np.ndarray, config: TrainingConfig) -> ActivationsFile:
-    """Where the activations of these images lie, or will lie."""
-    folder = None if config.checkpoint is None else Path(config.checkpoint) / "activations"
+    """Where the activations of these images lie, or will lie; processes do not share a file."""
+    folder = None
+    if config.checkpoint is not None and parallel.world_size() == 1:
+        folder = Path(config.checkpoint) / "activations"
     settings = {name: getattr(config, name) for name in _SETTINGS}
     return ActivationsFile(folder, compute_fingerprint(settings, [images]))
 

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.supervision import Supervision
+from rankbits.methods.training import parallel
 from rankbits.methods.training.activations import compute_activations, find_activations
 from rankbits.methods.training.backbones import split_backbone
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
@@ -133,7 +134,8 @@ def _tune_or_read(
         report: dict[str, Any] = saved[1]["report"]
         return report
     report = _tune(backbone, images, is_unseen, supervision, config, device, fingerprint)
-    finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
+    if parallel.rank() == 0:
+        finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
     find_activations(images, config).remove()
     return report
 
