@@ -6,22 +6,25 @@ which takes nearly all of the time, only once: a model with one map is asked in 
 by real weights, and so is one whose queries have a map of their own (`own`). Nothing is chosen
 here: the queries are seen once, at the end. Printed are the scores, the share of pictures whose
 class the network knows among those kept from it, minutes of all fits, and the memory of the
-process.
+process. To choose settings there is --validate: a fifth of the training rows asks and is searched,
+the others are learned from, and queries and database are not looked at.
 
     python benchmarks/pixels.py DATA [--setting 1] [--splits 0 1 2] [--bits 32] [--kinds same own]
         [--param encoder='"backbone"' fine_tune='"last:8"' image_size=160] [--checkpoint DIR]
+        [--validate]
 """
 
 import argparse
 import json
 import resource
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankbits import benchmark, evaluate, methods
+from rankbits import affinity, benchmark, evaluate, methods
 from rankbits.benchmark._relevance import RetrievalTask
 from rankbits.benchmark._sources import load_source
 from rankbits.methods import PosteriorCache
@@ -35,12 +38,29 @@ def read_parameter(text: str) -> tuple[str, Any]:
     return name, json.loads(value)
 
 
-def fit_and_score(task: RetrievalTask, params: dict[str, Any]) -> dict[str, Any]:
+def hold_out(task: RetrievalTask) -> RetrievalTask:
+    """A fifth of the training rows as queries and items, the others to learn from."""
+    x, y = task.training_x, task.training_y
+    order = np.random.default_rng(99).permutation(len(x))
+    asked, learned = order[: len(x) // 5], order[len(x) // 5 :]
+    return replace(
+        task,
+        training_x=x[learned],
+        training_y=y[learned],
+        query_x=x[asked],
+        database_x=x[asked],
+        affinity=affinity.classes(y[asked], y[asked]),
+    )
+
+
+def fit_and_score(
+    task: RetrievalTask, params: dict[str, Any], *, are_items: bool
+) -> dict[str, Any]:
     hasher = methods.get("talr-ap", **params).fit(task.training_x, task.training_y)
-    items = hasher.encode(task.database_x)
-    in_bits = evaluate(hasher.encode_queries(task.query_x), items, task.affinity)
+    items, how = hasher.encode(task.database_x), {"exclude_self": are_items}
+    in_bits = evaluate(hasher.encode_queries(task.query_x), items, task.affinity, **how)
     weights = hasher.project_queries(task.query_x)
-    by_weights = evaluate(None, items, task.affinity, query_weights=weights)
+    by_weights = evaluate(None, items, task.affinity, query_weights=weights, **how)
     report = hasher.report_.get("tuning") or hasher.report_["posterior"] or {}
     known = report.get("held_out_accuracy")
     return {"bits": in_bits.mean["AP"], "real": by_weights.mean["AP"], "held_out": known}
@@ -55,6 +75,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--param", nargs="*", type=read_parameter, default=[])
     parser.add_argument("--checkpoint", type=Path)
+    parser.add_argument("--validate", action="store_true", help="on training rows only")
     options = parser.parse_args()
     protocol = benchmark.protocol(f"cifar10-s{options.setting}")
     data = load_source(protocol.data, options.data).data
@@ -62,13 +83,14 @@ def main() -> None:
     for seed in options.splits if options.setting == 1 else options.splits[:1]:
         split, cache = protocol.split.draw(data, seed), PosteriorCache()
         task = protocol.relevance.task(data, split)
+        task = hold_out(task) if options.validate else task
         for kind in options.kinds:
             params = {**DEFAULTS, **dict(options.param), "n_bits": options.bits, "queries": kind}
             params |= {"random_state": seed, "posterior_cache": cache, "verbose": "auto"}
             if options.checkpoint:
                 params["checkpoint"] = options.checkpoint / f"{split.hash[:12]}-{kind}"
             started = time.monotonic()
-            cell = fit_and_score(task, params)
+            cell = fit_and_score(task, params, are_items=options.validate)
             minutes = (time.monotonic() - started) / 60
             cells[kind].append(cell)
             scores = {name: None if v is None else round(v, 4) for name, v in cell.items()}
