@@ -71,6 +71,18 @@ class TunedBackbone:
     report: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class TuningTask:
+    """What a backbone is tuned to, and how."""
+
+    images: np.ndarray
+    supervision: Supervision  # with classes
+    is_unseen: np.ndarray  # (n, 1): which images are kept from the network
+    config: TrainingConfig
+    device: torch.device
+    fingerprint: str  # of data and settings, by which checkpoints know their tuning
+
+
 class TunedFeatures(nn.Module):
     """Features of a backbone, or of its last blocks, as the classifier reads them in training."""
 
@@ -105,11 +117,9 @@ def tune_backbone(
     fingerprint = identify_tuning(images, supervision, config)
     tuned: TunedBackbone | None = None if cache is None else cache.get(fingerprint)
     if tuned is None:
-        backbone = copy.deepcopy(backbone)
-        is_unseen = draw_unseen(len(images), 1, config.seed)
-        report = _tune_or_read(
-            backbone, images, is_unseen, supervision, config, device, fingerprint
-        )
+        backbone, is_unseen = copy.deepcopy(backbone), draw_unseen(len(images), 1, config.seed)
+        task = TuningTask(images, supervision, is_unseen, config, device, fingerprint)
+        report = _tune_or_read(backbone, task)
         backbone.requires_grad_(False).eval()
         tuned = TunedBackbone(backbone, np.flatnonzero(is_unseen), report)
     if cache is not None:
@@ -117,54 +127,40 @@ def tune_backbone(
     return tuned
 
 
-def _tune_or_read(
-    backbone: nn.Module,
-    images: np.ndarray,
-    is_unseen: np.ndarray,
-    supervision: Supervision,
-    config: TrainingConfig,
-    device: torch.device,
-    fingerprint: str,
-) -> dict[str, Any]:
+def _tune_or_read(backbone: nn.Module, task: TuningTask) -> dict[str, Any]:
     """Tune the backbone in place, unless the checkpoint's folder has its weights already."""
-    finished = Checkpoints(_stage_folder(config, _FINISHED), fingerprint, resume=config.resume)
+    config = task.config
+    folder = _stage_folder(config, _FINISHED)
+    finished = Checkpoints(folder, task.fingerprint, resume=config.resume)
     saved = finished.load()
     if saved is not None:
         backbone.load_state_dict(saved[0])
         report: dict[str, Any] = saved[1]["report"]
         return report
-    report = _tune(backbone, images, is_unseen, supervision, config, device, fingerprint)
+    report = _tune(backbone, task)
     if parallel.rank() == 0:
         finished.save(backbone.state_dict(), {"report": report, "seed": config.seed})
-    find_activations(images, config).remove()
+    find_activations(task.images, config).remove()
     return report
 
 
-def _tune(
-    backbone: nn.Module,
-    images: np.ndarray,
-    is_unseen: np.ndarray,
-    supervision: Supervision,
-    config: TrainingConfig,
-    device: torch.device,
-    fingerprint: str,
-) -> dict[str, Any]:
+def _tune(backbone: nn.Module, task: TuningTask) -> dict[str, Any]:
     """Tune the backbone in place; returns the report."""
     started = time.perf_counter()
-    part, inputs = cut_backbone(backbone, images, config, device)
+    part, inputs = cut_backbone(backbone, task.images, task.config, task.device)
     if isinstance(inputs, Activations):  # whose views are moved already
-        config = replace(config, flip=False, shift=0)
-    trained = _train_classifier(part, inputs, is_unseen, supervision, config, fingerprint)
+        task = replace(task, config=replace(task.config, flip=False, shift=0))
+    trained = _train_classifier(part, inputs, task)
     features = trained.module.before
     assert isinstance(features, TunedFeatures)  # noqa: S101
     part.load_state_dict(features.backbone.state_dict())
     return {
-        "unseen": int(is_unseen.sum()),
+        "unseen": int(task.is_unseen.sum()),
         "held_out_accuracy": round(trained.held_out_accuracy, 5),
         "held_out_loss": round(trained.held_out_loss, 5),
         "factor": round(trained.factor, 4),
         "smoothing": SMOOTHING,
-        "config": config.to_json(),
+        "config": task.config.to_json(),
         "history": trained.history,
         "seconds": round(time.perf_counter() - started, 3),
     }
@@ -208,19 +204,13 @@ def identify_tuning(images: np.ndarray, supervision: Supervision, config: Traini
     return compute_fingerprint(facts, [images, supervision.classes])
 
 
-def _train_classifier(
-    part: nn.Module,
-    inputs: Inputs,
-    is_unseen: np.ndarray,
-    supervision: Supervision,
-    config: TrainingConfig,
-    fingerprint: str,
-) -> TrainedClassifiers:
-    assert supervision.classes is not None  # noqa: S101
-    n_classes, scales = int(supervision.classes.max()) + 1, _learn_scales(part, inputs)
+def _train_classifier(part: nn.Module, inputs: Inputs, task: TuningTask) -> TrainedClassifiers:
+    config, classes = task.config, task.supervision.classes
+    assert classes is not None  # noqa: S101
+    n_classes, scales = int(classes.max()) + 1, _learn_scales(part, inputs)
     checkpoints = Checkpoints(
         _stage_folder(config, TUNING_STAGE),
-        fingerprint,
+        task.fingerprint,
         resume=config.resume,
         every_seconds=config.checkpoint_seconds,
     )
@@ -237,8 +227,8 @@ def _train_classifier(
             ClassifierTask(
                 build=build,
                 rows=inputs,
-                supervision=supervision,
-                is_unseen=is_unseen,
+                supervision=task.supervision,
+                is_unseen=task.is_unseen,
                 config=config,
                 smoothing=SMOOTHING,
                 block=_BATCH_SIZE,
