@@ -11,7 +11,7 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
 from rankbits.methods.training import activations as stage
-from rankbits.methods.training import classifiers, posterior, tuning
+from rankbits.methods.training import classifiers, posterior, run, tuning
 from rankbits.methods.training.backbones import UserBackbone, load_backbone, split_backbone
 from rankbits.methods.training.config import common_config
 from rankbits.methods.training.inputs import Activations, read_rows, take_rows
@@ -258,3 +258,24 @@ def test_fits_with_one_cache_tune_once(pictures, monkeypatch):
     monkeypatch.setattr(tuning, "_tune", lambda *arguments: pytest.fail("tuned twice"))
     shared = build(fine_tune="last:4", n_bits=12, posterior_cache=cache).fit(x, y)
     assert shared.encode(x) == alone.encode(x)
+
+
+def test_only_the_network_is_trained_in_mixed_precision(pictures, monkeypatch):
+    x, y = pictures
+    precisions = []
+    start = run.TrainingRun.__init__
+
+    def note(self, module, loss, inputs, supervision, config, method_name, *rest):
+        precisions.append((method_name, config.precision))
+        start(self, module, loss, inputs, supervision, config, method_name, *rest)
+
+    monkeypatch.setattr(run.TrainingRun, "__init__", note)
+    build(fine_tune="last:4").fit(x, y)
+    assert set(precisions) == {
+        ("tuning of the backbone", "mixed"),
+        ("the class posterior", "single"),
+        ("talr-ap", "single"),
+    }
+    precisions.clear()
+    build(encoder="mlp", fine_tune=True).fit(x.reshape(len(x), -1), y)
+    assert {precision for _, precision in precisions} == {"single"}

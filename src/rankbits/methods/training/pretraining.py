@@ -89,7 +89,8 @@ def bits_config(preparation: Preparation, posterior: TrainedPosterior | None) ->
     """How the bits are trained: as configured or, behind a network, as those of an MLP."""
     config = preparation.config
     if posterior is None or not preparation.learns_classes:
-        return config
+        is_tuned = preparation.tuned is not None  # then `precision` is that of the network
+        return replace(config, precision="single") if is_tuned else config
     recipe = beliefs_recipe(config, preparation.method.recipes)
     config = replace(config, **{name: recipe[name] for name in _BITS_VALUES})
     return fit_to_rows(config, len(posterior.pool.inputs), lengthen=True)

@@ -171,7 +171,8 @@ def choose_recipe(
     encoder = choose_encoder(parameters, supervision)
     key = _choose_key(encoder, parameters, supervision, method_recipes)
     recipe = {**_compose_recipe(key, parameters, method_recipes), "encoder": encoder}
-    return {**recipe, "precision": "mixed"} if parameters.fine_tune else recipe
+    is_tuned = encoder_kind(encoder) == "backbone" and bool(parameters.fine_tune)
+    return {**recipe, "precision": "mixed"} if is_tuned else recipe
 
 
 def beliefs_recipe(parameters: TrainingParameters, method_recipes: Recipes) -> dict[str, Any]:
