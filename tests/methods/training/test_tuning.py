@@ -10,11 +10,16 @@ from torch import nn
 import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
+from rankbits.methods.supervision import supervise
 from rankbits.methods.training import activations as stage
 from rankbits.methods.training import classifiers, posterior, run, tuning
+from rankbits.methods.training.augmentation import Mixture
 from rankbits.methods.training.backbones import UserBackbone, load_backbone, split_backbone
+from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.config import common_config
 from rankbits.methods.training.inputs import Activations, read_rows, take_rows
+from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.tuned_networks import TunedNetworks
 
 CPU = torch.device("cpu")
 
@@ -62,16 +67,22 @@ def build(**params):
     return methods.get("talr-ap", **{**few, "encoder": network(), **params})
 
 
-def weights_of(hasher):
-    return dict(hasher.encoder_.backbone.module.named_parameters())
+def weights_of(hasher, k=0):
+    backbone = hasher.encoder_.backbone
+    if not isinstance(backbone, TunedNetworks):
+        return dict(backbone.module.named_parameters())
+    parts = [backbone.networks[k].backbone.module]
+    parts += [] if isinstance(backbone.first, nn.Identity) else [backbone.first.module]
+    return {name: weight for part in parts for name, weight in part.named_parameters()}
 
 
-def moved(hasher):
+def moved(hasher, k=0):
     """Numbers of the parts of the network whose weights are not those it came with."""
-    before = dict(network().named_parameters())
+    before, after = dict(network().named_parameters()), weights_of(hasher, k)
+    assert set(after) == set(before)
     return {
         int(name.split(".")[0])
-        for name, weight in weights_of(hasher).items()
+        for name, weight in after.items()
         if not torch.equal(weight, before[name])
     }
 
@@ -83,7 +94,8 @@ def moved(hasher):
 def test_only_the_blocks_that_are_tuned_move(pictures, fine_tune, parts, posterior):
     x, y = pictures
     fitted = build(fine_tune=fine_tune, posterior=posterior).fit(x, y)
-    assert moved(fitted) == parts
+    for k in range(max(posterior, 1)):
+        assert moved(fitted, k) == parts
     assert (fitted.report_["tuning"] is not None) == bool(fine_tune and posterior)
 
 
@@ -194,24 +206,83 @@ def test_a_tuning_that_was_killed_ends_as_one_that_was_not(pictures, tmp_path, m
     resumed = build(**params, checkpoint=tmp_path).fit(x, y)
     assert resumed.encode(x) == whole.encode(x)
     assert not list((tmp_path / "activations").iterdir())
-    monkeypatch.setattr(tuning, "_tune", lambda *arguments: pytest.fail("tuned twice"))
+    monkeypatch.setattr(tuning.Tuner, "_train", lambda *given: pytest.fail("tuned twice"))
     assert build(**params, checkpoint=tmp_path).fit(x, y).encode(x) == whole.encode(x)
 
 
-def test_rows_that_the_backbone_never_saw_are_kept_from_all_classifiers(pictures, monkeypatch):
+def test_each_network_is_asked_about_rows_that_were_kept_from_it(pictures, monkeypatch):
     x, y = pictures
-    kept = []
-    held_out = classifiers.held_out_logits
+    kept, asked = [], []
+    train, ask = tuning.Tuner._train, tuning.Tuner.ask
 
-    def watch(module, rows, is_unseen, block):
-        kept.append(is_unseen)
-        return held_out(module, rows, is_unseen, block)
+    def watch_training(self, name, goal, is_unseen):
+        kept.append(np.flatnonzero(is_unseen))
+        return train(self, name, goal, is_unseen)
 
-    monkeypatch.setattr(classifiers, "held_out_logits", watch)
-    fitted = build(fine_tune="last:4", posterior=2).fit(x, y)
-    assert fitted.report_["tuning"]["unseen"] == 60
-    assert all((is_unseen.sum(0) == 60).all() for is_unseen in kept)
-    assert all((is_unseen == kept[-1][:, :1]).all() for is_unseen in kept)
+    def watch_asking(self, network, about):
+        asked.append(about)
+        return ask(self, network, about)
+
+    monkeypatch.setattr(tuning.Tuner, "_train", watch_training)
+    monkeypatch.setattr(tuning.Tuner, "ask", watch_asking)
+    fitted = build(fine_tune="last:4", posterior=3).fit(x, y)
+    assert [len(rows) for rows in kept] == [60, 60, 60]
+    assert len(np.unique(np.concatenate(kept))) == 180
+    for rows, about in zip(kept, asked, strict=True):
+        assert np.array_equal(rows, about.rows)
+        assert about.n_views == 3
+    assert [one["unseen"] for one in fitted.report_["tuning"]["networks"]] == [60, 60, 60]
+
+
+def test_rows_kept_from_a_network_do_not_change_it(pictures):
+    x, y = pictures
+    unseen = classifiers.draw_unseen(len(x), 1, seed=0)
+    others = x.copy()
+    others[unseen[:, 0]] = 255 - others[unseen[:, 0]]
+    found = []
+    for rows in (x, others):
+        config = common_config(fine_tune="last:4", epochs=2, mixup=0.2, mixes_classes=True)
+        tuner = tuning.Tuner(UserBackbone(network()), rows, config, CPU)
+        tuner.scales = Standardize(512)
+        asked = tuning.Asked(np.arange(1), 1)
+        goal = tuning.Goal(supervise(rows, y))
+        found.append(tuner.tune("0", goal, unseen, asked).network.state_dict())
+    assert all(torch.equal(weight, found[1][name]) for name, weight in found[0].items())
+
+
+def test_the_pool_has_what_a_network_believes_of_views_and_chances_as_sure_as_it_is_right(pictures):
+    x, y = pictures
+    config = common_config(fine_tune="last:4", epochs=3, n_views=3, flip=True, shift=1)
+    tuner = tuning.Tuner(UserBackbone(network()), x, config, CPU)
+    goal = tuning.Goal(supervise(x, y))
+    tuned = tuning.tune_networks(tuner, goal, 2)
+    pool = tuning.gather(tuner, tuned).pool
+    assert [one.logits.shape for one in tuned] == [(180, 3), (180, 3)]
+    assert len(pool.inputs) == len(pool.probabilities) >= 4000
+    rows = np.flatnonzero(classifiers.draw_unseen(len(x), 2, 0)[:, 1])
+    maps = stage.compute_activations(tuner.first, x, config, CPU).maps[2, rows]
+    with torch.no_grad():
+        logits = tuned[1].network(torch.from_numpy(maps))
+    assert torch.allclose(tuned[1].logits[120:], logits, atol=1e-5)
+    chances = torch.softmax(tuned[1].factor * logits, dim=1)
+    assert np.allclose(pool.probabilities[300:360], chances.numpy(), atol=1e-5)
+    assert torch.allclose(pool.inputs[300:360, 3:], torch.softmax(logits, dim=1), atol=1e-5)
+
+
+def test_mixed_rows_have_the_classes_of_both():
+    targets, n = np.array([0, 2, 1, 1]), 4
+    logits = torch.randn(n, 1, 3, generator=torch.Generator().manual_seed(0))
+    is_unseen = np.array([[False], [False], [True], [False]])
+    mixture = Mixture(np.array([1, 3, 0, 2]), np.array([0.9, 0.6, 0.7, 0.8]))
+    batch = Batch(rows=np.arange(n), levels=torch.empty(0), alpha=1.0, mixture=mixture)
+    log = torch.log_softmax(logits[:, 0], dim=1)
+    expected = (
+        -(0.9 * log[0, 0] + 0.1 * log[0, 2] + 0.6 * log[1, 2] + 0.4 * log[1, 1]) / 2
+    )  # row 2 is kept from the network, and so is what is mixed with it
+    loss = classifiers.ClassifiersLoss(targets, is_unseen)
+    assert torch.allclose(loss(logits, batch), expected)
+    soft = classifiers.ClassifiersLoss(np.eye(3, dtype=np.float32)[targets], is_unseen)
+    assert torch.allclose(soft(logits, batch), expected)
 
 
 def test_tuned_codes_rank_pictures_that_were_not_seen(pictures):
@@ -255,7 +326,7 @@ def test_fits_with_one_cache_tune_once(pictures, monkeypatch):
     cache = methods.PosteriorCache()
     alone = build(fine_tune="last:4", n_bits=12).fit(x, y)
     build(fine_tune="last:4", posterior_cache=cache).fit(x, y)
-    monkeypatch.setattr(tuning, "_tune", lambda *arguments: pytest.fail("tuned twice"))
+    monkeypatch.setattr(tuning.Tuner, "_train", lambda *given: pytest.fail("tuned twice"))
     shared = build(fine_tune="last:4", n_bits=12, posterior_cache=cache).fit(x, y)
     assert shared.encode(x) == alone.encode(x)
 
@@ -273,7 +344,6 @@ def test_only_the_network_is_trained_in_mixed_precision(pictures, monkeypatch):
     build(fine_tune="last:4").fit(x, y)
     assert set(precisions) == {
         ("tuning of the backbone", "mixed"),
-        ("the class posterior", "single"),
         ("talr-ap", "single"),
     }
     precisions.clear()

@@ -32,7 +32,8 @@ from rankbits.methods.training.precision import mixed_precision, use_mixed_preci
 _BLOCK = 256
 _SECONDS = 5.0  # from one note of what is done to the next
 _SPARE_BYTES = 1 << 30  # that stay free on the disk
-_SETTINGS = ("fine_tune", "image_size", "n_views", "flip", "shift", "precision", "seed")
+_FEWEST_VIEWS, _MOST_VIEWS = 2, 8
+_SETTINGS = ("fine_tune", "image_size", "flip", "shift", "precision", "seed")
 
 
 class ActivationsFile:
@@ -100,7 +101,7 @@ def compute_activations(
     """What the frozen part makes of all views of the images, from where the file stopped."""
     first.eval()
     place = find_activations(images, config)
-    n_views = config.n_views if config.flip or config.shift else 1
+    n_views = count_views(config)
     maps_shape = _run(first, torch.from_numpy(images[:1]), config, device).shape[1:]
     maps, n_done = place.open((n_views, len(images), *maps_shape))
     starts = range(0, len(images), _BLOCK)
@@ -124,7 +125,17 @@ def find_activations(images: np.ndarray, config: TrainingConfig) -> ActivationsF
     if config.checkpoint is not None and parallel.world_size() == 1:
         folder = Path(config.checkpoint) / "activations"
     settings = {name: getattr(config, name) for name in _SETTINGS}
+    settings["n_views"] = count_views(config)
     return ActivationsFile(folder, compute_fingerprint(settings, [images]))
+
+
+def count_views(config: TrainingConfig) -> int:
+    """In how many views each picture is seen: by default half as many as there are epochs."""
+    if not config.flip and not config.shift:
+        return 1
+    if config.n_views is not None:
+        return config.n_views
+    return min(max(_FEWEST_VIEWS, -(-config.epochs // 2)), _MOST_VIEWS)
 
 
 def draw_view(x: Tensor, view: int, start: int, config: TrainingConfig) -> Tensor:

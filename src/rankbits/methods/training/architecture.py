@@ -30,6 +30,7 @@ class Architecture:
     n_anchors: int = 0  # RBF features in front of linear or mlp; 0 for none
     backbone: str = ""  # name of the pretrained network, "module" for the user's own, "" for none
     image_size: int = 0  # to which the backbone resizes images
+    fine_tune: str = ""  # what of the backbone learned the classes: "all", "last:N", "" for nothing
     posterior: int = 0  # number of classifiers whose posterior the body reads; 0 for none
     n_classes: int = 0
     posterior_width: int = 0  # hidden values of a classifier

@@ -22,13 +22,15 @@ def draw_mixture(
 ) -> Mixture | None:
     """Draw a share λ from Beta(mixup, mixup), at least a half, and a partner for each row.
 
-    The partner is of the row's own class, so that the levels of the batch stay true.
+    The partner is of the row's own class, so that the levels of the batch stay true; without
+    classes it is another row of the batch, and the loss has to know of it.
     """
     if mixup == 0:
         return None
     weights = rng.beta(mixup, mixup, len(rows))
     weights = np.maximum(weights, 1 - weights)
-    assert classes is not None  # noqa: S101
+    if classes is None:
+        return Mixture(rng.permutation(rows), weights)
     order = np.argsort(classes, kind="stable")
     starts = np.searchsorted(classes[order], classes[rows], "left")
     ends = np.searchsorted(classes[order], classes[rows], "right")

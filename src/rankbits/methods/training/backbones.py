@@ -24,8 +24,25 @@ from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import encoder_kind
 
-NAMES = ("efficientnet-lite0",)
+N_FEATURES = {"efficientnet-lite0": 1280}  # of a backbone, by its name
+NAMES = tuple(N_FEATURES)
 BLOCK = 64  # images at a time
+
+
+class _Pictures(nn.Module):
+    """Images (n, H, W, 3) as the first layer reads them: (n, 3, size, size)."""
+
+    def __init__(self, image_size: int) -> None:
+        super().__init__()
+        self.image_size = image_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = (x.float().permute(0, 3, 1, 2) - 127) / 128
+        size = (self.image_size, self.image_size)
+        if tuple(x.shape[2:]) != size:
+            shrinks = max(x.shape[2:]) > self.image_size
+            x = functional.interpolate(x, size=size, mode="bilinear", antialias=shrinks)
+        return x
 
 
 class EfficientNetLite0(nn.Module):
@@ -34,7 +51,7 @@ class EfficientNetLite0(nn.Module):
     def __init__(self, image_size: int, pretrained: bool = True) -> None:
         super().__init__()
         package = extra("efficientnet_lite_pytorch", "the backbone", "backbone")
-        self.image_size = image_size
+        self.prepare = _Pictures(image_size)
         self.network = package.EfficientNet.from_name("efficientnet-lite0")
         if pretrained:
             self.network.load_state_dict(torch.load(_weights_path(), weights_only=True))
@@ -44,15 +61,6 @@ class EfficientNetLite0(nn.Module):
         maps = self.network.extract_features(self.prepare(x))
         features: Tensor = maps.mean((2, 3))
         return features
-
-    def prepare(self, x: Tensor) -> Tensor:
-        """Images as the first layer reads them."""
-        x = (x.float().permute(0, 3, 1, 2) - 127) / 128
-        size = (self.image_size, self.image_size)
-        if tuple(x.shape[2:]) != size:
-            shrinks = max(x.shape[2:]) > self.image_size
-            x = functional.interpolate(x, size=size, mode="bilinear", antialias=shrinks)
-        return x
 
     def split(self, n_last: int) -> tuple[nn.Module, nn.Module]:
         """All before the last blocks, and these with what follows them."""
@@ -66,12 +74,12 @@ class _FirstBlocks(nn.Module):
     def __init__(self, backbone: EfficientNetLite0, n_last: int) -> None:
         super().__init__()
         network = backbone.network
-        self._prepare = backbone.prepare
+        self.prepare = backbone.prepare
         self.stem = nn.Sequential(network._conv_stem, network._bn0, network._swish)
         self.blocks = nn.Sequential(*network._blocks[:-n_last])
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self._prepare(x).contiguous(memory_format=torch.channels_last)
+        x = self.prepare(x).contiguous(memory_format=torch.channels_last)
         maps: Tensor = self.blocks(self.stem(x))
         return maps
 

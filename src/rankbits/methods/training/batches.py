@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
+from rankbits.methods.training.augmentation import Mixture
 from rankbits.methods.training.config import queries_of_step
 
 _POSITIVES_EACH = 3
@@ -53,6 +54,7 @@ class Batch:
     item_classes: Tensor | None = None  # all of the gallery, or of a memory the part that is
     item_tags: Tensor | None = None  # encoded now
     chances: Tensor | None = None  # (M, M) or (M, K) uint8, if relevance is drawn: see Supervision
+    mixture: Mixture | None = None  # with what the rows are mixed, if they are
 
     @property
     def query_alpha(self) -> float:

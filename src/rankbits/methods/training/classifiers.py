@@ -54,6 +54,7 @@ class ClassifierTask:
     supervision: Supervision
     is_unseen: np.ndarray  # (n, K): which rows are kept from each classifier
     config: TrainingConfig
+    targets: np.ndarray | None = None  # probabilities (n, C) of the classes; None: those of y
     smoothing: float = 0.0  # share of a label that is spread over all classes
     block: int = 4096  # rows that are classified at a time
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
@@ -74,31 +75,58 @@ class TrainedClassifiers:
 
 
 class ClassifiersLoss(nn.Module):
-    """Mean cross-entropy of the classifiers; `is_unseen` (n, K) says what is kept from each."""
+    """Mean cross-entropy of the classifiers.
 
-    def __init__(self, is_unseen: np.ndarray, smoothing: float = 0.0) -> None:
+    `targets` are the classes (n,) or their probabilities (n, C); `is_unseen` (n, K) says what is
+    kept from each classifier. Rows that are mixed have the classes of both, by their shares.
+    """
+
+    def __init__(self, targets: np.ndarray, is_unseen: np.ndarray, smoothing: float = 0.0) -> None:
         super().__init__()
-        self.is_unseen, self.smoothing = is_unseen, smoothing
+        self.targets, self.is_unseen, self.smoothing = targets, is_unseen, smoothing
 
     def forward(self, logits: Tensor, batch: Batch) -> Tensor:
-        assert batch.classes is not None  # noqa: S101
-        is_seen = torch.from_numpy(~self.is_unseen[batch.rows]).to(logits.device)
+        targets = self._look_up_targets(batch, logits.shape[2]).to(logits.device)
+        is_seen = torch.from_numpy(self._find_seen(batch)).to(logits.device)
         total = logits.sum() * 0.0
         for classifier_logits, seen in zip(logits.unbind(1), is_seen.unbind(1), strict=True):
             if bool(seen.any()):
                 total = total + functional.cross_entropy(
-                    classifier_logits[seen], batch.classes[seen], label_smoothing=self.smoothing
+                    classifier_logits[seen], targets[seen], label_smoothing=self.smoothing
                 )
         return total / logits.shape[1]
+
+    def _look_up_targets(self, batch: Batch, n_classes: int) -> Tensor:
+        """Classes (M,) of the rows of a batch, or probabilities (M, C)."""
+        if batch.mixture is None:
+            return torch.from_numpy(self.targets[batch.rows])
+        weights = torch.from_numpy(batch.mixture.weights).float()[:, None]
+        own, others = (
+            self._look_up_probabilities(rows, n_classes)
+            for rows in (batch.rows, batch.mixture.partners)
+        )
+        return weights * own + (1 - weights) * others
+
+    def _look_up_probabilities(self, rows: np.ndarray, n_classes: int) -> Tensor:
+        targets = torch.from_numpy(self.targets[rows])
+        return functional.one_hot(targets, n_classes).float() if targets.dim() == 1 else targets
+
+    def _find_seen(self, batch: Batch) -> np.ndarray:
+        is_unseen = self.is_unseen[batch.rows]
+        if batch.mixture is not None:
+            is_unseen = is_unseen | self.is_unseen[batch.mixture.partners]
+        return np.asarray(~is_unseen)
 
 
 def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
     """Train the classifiers and ask them about the rows that were kept from them."""
-    assert task.supervision.classes is not None  # noqa: S101
+    classes = task.supervision.classes
+    assert classes is not None  # noqa: S101
+    targets = classes if task.targets is None else task.targets
     result = run_training(
         TrainingTask(
             build_module=task.build,
-            build_loss=lambda: ClassifiersLoss(task.is_unseen, task.smoothing),
+            build_loss=lambda: ClassifiersLoss(targets, task.is_unseen, task.smoothing),
             inputs=task.rows,
             supervision=task.supervision,
             config=task.config,
@@ -111,13 +139,13 @@ def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
     assert isinstance(module, Classifiers)  # noqa: S101
     with mixed_precision(use_mixed_precision(task.config.precision)):
         logits, positions = held_out_logits(module, task.rows, task.is_unseen, task.block)
-    classes = torch.from_numpy(task.supervision.classes).to(logits.device)[positions]
-    factor, loss = choose_factor(logits, classes, is_smoothed=task.smoothing > 0)
+    truth = torch.from_numpy(classes).to(logits.device)[positions]
+    factor, loss = choose_factor(logits, truth, is_smoothed=task.smoothing > 0)
     return TrainedClassifiers(
         module=module,
         factor=factor,
         held_out_loss=loss,
-        held_out_accuracy=float((logits.argmax(1) == classes).float().mean()),
+        held_out_accuracy=float((logits.argmax(1) == truth).float().mean()),
         doubt=measure_doubt(logits, factor),
         history=result.history,
     )

@@ -14,6 +14,7 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.fields import (
     auto_names,
     check_parameters,
+    flag,
     integer,
     is_auto,
     parameter,
@@ -34,6 +35,7 @@ class TrainingConfig(TrainingParameters):
     """
 
     seed: int = parameter(0, integer(0))
+    mixes_classes: bool = parameter(False, flag)  # whether mixup takes rows of other classes too
 
     def __post_init__(self) -> None:
         self.__dict__.update(check_parameters(self))

@@ -21,6 +21,7 @@ from rankbits.methods.training.kinds import KINDS, check_architecture
 from rankbits.methods.training.layers import (
     ClassPosterior,
     ImageLayer,
+    NetworkLogits,
     Posterior,
     RbfFeatures,
     Standardize,
@@ -183,7 +184,9 @@ def _build_head(a: Architecture) -> nn.Sequential:
 
 
 def _build_posterior(a: Architecture, n_inputs: int) -> Posterior:
-    """Networks of this kind that tell classes apart, or small classifiers of vectors."""
+    """Networks that tell classes apart, before the head or in it, or classifiers of vectors."""
+    if a.fine_tune:
+        return Posterior([NetworkLogits(k, a.n_classes) for k in range(a.posterior)])
     kind = KINDS[a.kind]
     if kind.learns_classes:
         return Posterior([kind.build(a, n_inputs, a.n_classes) for _ in range(a.posterior)])

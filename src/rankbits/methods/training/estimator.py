@@ -27,11 +27,12 @@ from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
 from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
-from rankbits.methods.training.kinds import KINDS
+from rankbits.methods.training.kinds import KINDS, check_architecture
 from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.preparation import LoggedQueries, prepare
 from rankbits.methods.training.recipes import Recipes
+from rankbits.methods.training.tuned_networks import rebuild_backbone
 
 _NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
 _QUERY_PREFIX = "queries."  # of the weights of an encoder of queries, in a file
@@ -72,7 +73,15 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
     _accepted_labels: ClassVar[tuple[str, ...]] = ()
     _recipes: ClassVar[Recipes] = {}
 
-    def fit(self, X: Any, y: Any = None, query_X: Any = None, judgements: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        query_X: Any = None,
+        judgements: Any = None,
+        *,
+        unlabelled: Any = None,
+    ) -> Self:
         """Train the encoder.
 
         Parameters
@@ -91,14 +100,21 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             What is relevant to these queries, such as `rankbits.affinity.judgements` and
             `read_judgements` give. It takes the place of y. None takes each query's own ranking of
             X by distance, as y=None does.
+        unlabelled : rows like those of X, or None
+            Rows without labels, such as the other items of the collection, where y is class labels
+            and a backbone is tuned to them: the tuned networks say how likely their classes are,
+            one more network learns from all rows, and it alone encodes.
         """
         if self.classes == "grow":
+            if unlabelled is not None:
+                raise InputError("unlabelled must be None with classes='grow'")
             return self._fit_growing(X, y, query_X, judgements)
         started = time.perf_counter()
         rows = self._training_rows(X, y)
         logged = self._read_queries(query_X, judgements, y)
+        others = None if unlabelled is None else self._read_more_rows("unlabelled", unlabelled)
         with limit_threads(self.n_threads), own_generators(), all_memory_kept():
-            preparation = prepare(self, self._define_method(), rows, y, logged)
+            preparation = prepare(self, self._define_method(), rows, y, logged, others)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
         self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
@@ -145,11 +161,14 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             raise InputError(
                 "y must be None with query_X; judgements say what is relevant to queries"
             )
+        return LoggedQueries(self._read_more_rows("query_X", query_X), judgements)
+
+    def _read_more_rows(self, name: str, rows: Any) -> np.ndarray:
+        """Rows of an argument beside X, checked as those of X are."""
         try:
-            rows = self._rows(self._check_X(query_X, reset=False), 0)
+            return self._rows(self._check_X(rows, reset=False), 0)
         except InputError as error:
-            raise InputError(f"query_X: {error}") from None
-        return LoggedQueries(rows, judgements)
+            raise InputError(f"{name}: {error}") from None
 
     @abstractmethod
     def _build_loss(self, supervision: Supervision) -> nn.Module:
@@ -293,15 +312,9 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
 
 def _rebuild_encoder(architecture: Architecture, tensors: dict[str, Tensor]) -> Encoder:
     """An encoder with these weights, which must be its own."""
+    check_architecture(architecture)
     with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
-        backbone = (
-            backbones.load_backbone(
-                architecture.backbone, architecture.image_size, pretrained=False
-            )
-            if architecture.backbone
-            else None
-        )
-        encoder = build_encoder(architecture, backbone)
+        encoder = build_encoder(architecture, rebuild_backbone(architecture))
     shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
     if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
         raise FileFormatError("its arrays are not those of the encoder it describes")

@@ -37,6 +37,10 @@ class Activations:
         views = rng.integers(len(self.maps), size=len(chosen))
         return self._read(views, self.rows[chosen])
 
+    def select_view(self, view: int) -> "Activations":
+        """The rows in one of their views."""
+        return Activations(self.maps[view : view + 1], self.device, self.rows)
+
     def take(self, chosen: np.ndarray) -> "Activations":
         """Some of the rows."""
         return Activations(self.maps, self.device, self.rows[chosen])

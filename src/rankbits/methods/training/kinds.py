@@ -12,7 +12,12 @@ from torch import nn
 from rankbits import _check
 from rankbits.methods.training import cnn, mlp, resnet
 from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.parameters import ACTIVATIONS, NORMALIZATIONS
+from rankbits.methods.training.parameters import (
+    ACTIVATIONS,
+    MOST_NETWORKS,
+    NORMALIZATIONS,
+    check_fine_tune,
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,9 @@ def check_architecture(architecture: Architecture) -> None:
     _check.choice("normalization", a.normalization, NORMALIZATIONS)
     _check.number("dropout", a.dropout, 0.0, 1.0)
     _check.number("input_dropout", a.input_dropout, 0.0, 1.0)
+    _check.whole("posterior", a.posterior, 0, MOST_NETWORKS)
+    if a.fine_tune:
+        check_fine_tune("fine_tune", a.fine_tune)
     for size in a.hidden:
         _check.whole("hidden", size, 1)
     kind.check(a)

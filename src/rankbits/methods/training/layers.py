@@ -139,6 +139,17 @@ class Posterior(nn.Module):
         return class_beliefs(logits)
 
 
+class NetworkLogits(nn.Module):
+    """The logits of one network among those of several, side by side."""
+
+    def __init__(self, number: int, n_classes: int) -> None:
+        super().__init__()
+        self.start, self.end = number * n_classes, (number + 1) * n_classes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, self.start : self.end]
+
+
 class ClassPosterior(Posterior):
     """Small classifiers of vectors, which they read scaled to norm sqrt(d)."""
 

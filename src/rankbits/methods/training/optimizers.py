@@ -21,7 +21,7 @@ from rankbits.methods.training.config import TrainingConfig
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 _MOMENTUM = 0.9  # of SGD
-_BACKBONE = re.compile(r"((items|queries|before)\.)?backbone\.")  # of a map, or before a classifier
+_BACKBONE = re.compile(r"(items\.|queries\.|classifiers\.members\.\d+\.)?backbone\.")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 QUERIES = ("same", "own", "real")
 CLASSES = ("fixed", "grow")
-PRECISIONS = ("single", "mixed")
+MOST_NETWORKS = 64  # or classifiers, whose posterior the bits read
 _LAST = "last:"
 
 
@@ -79,7 +79,7 @@ def count_last_blocks(fine_tune: bool | str) -> int | None:
     return int(str(fine_tune).removeprefix(_LAST)) if is_cut else None
 
 
-def _fine_tune(name: str, value: Any) -> bool | str:
+def check_fine_tune(name: str, value: Any) -> bool | str:
     """False, "all" (which True means too), or "last:N" for N blocks."""
     if isinstance(value, bool | np.bool_):
         return "all" if value else False
@@ -155,9 +155,10 @@ class TrainingParameters(Parameters):
         it; or its last N blocks, for which the others run once for each view. With class labels
         it learns the classes first, and the bits read what it believes; otherwise, or with
         `posterior=0`, it is trained with its head by the loss of the method, after the head alone.
-    n_views : int, default=8
+    n_views : int or None, default=None
         Number of views of each image for which the first blocks run with `fine_tune="last:N"`: as
-        it is, mirrored, and moved by some pixels.
+        it is, mirrored, and moved by some pixels; None for half as many as there are epochs, from 2
+        to 8.
     tuning_epochs : int or None, default=None
         Number of passes over the images in which a backbone learns the classes; None for 20 with
         5,000 images, and fewer by the square root of their number with more.
@@ -261,12 +262,12 @@ class TrainingParameters(Parameters):
     skip: bool = auto(flag)
     kernel: str | None = parameter(None, optional(choice("rbf")))
     n_anchors: int = parameter(300, integer(1))
-    posterior: int = auto(integer(0, 64))
+    posterior: int = auto(integer(0, MOST_NETWORKS))
     posterior_cache: PosteriorCache | None = parameter(None, anything, reported=False)
     backbone: "str | nn.Module" = parameter("efficientnet-lite0", anything, reported=False)
     image_size: int = parameter(160, integer(32, 1024))
-    fine_tune: bool | str = parameter(False, _fine_tune)
-    n_views: int = parameter(8, integer(1, 64))
+    fine_tune: bool | str = parameter(False, check_fine_tune)
+    n_views: int | None = parameter(None, optional(integer(1, 64)))
     tuning_epochs: int | None = parameter(None, optional(integer(1)))
     tune_statistics: bool = parameter(False, flag)
     backbone_rate: float = parameter(0.1, number())

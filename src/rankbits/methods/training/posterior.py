@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -88,20 +87,14 @@ def learn_posterior(
     seed: int,
     checkpoints: Callable[[str], Checkpoints],
     cache: PosteriorCache | None = None,
-    unseen: np.ndarray | None = None,
 ) -> TrainedPosterior:
     """The classifiers and their pool of rows: those of the cache, or trained now.
 
-    `checkpoints(stage)` says where the training of that stage saves its state. `unseen` are rows
-    that what made the rows never saw, such as a tuned backbone: they are kept from all classifiers,
-    since it is sure of all others. Otherwise each classifier has unseen rows of its own.
+    `checkpoints(stage)` says where the training of that stage saves its state.
     """
-    is_unseen = draw_unseen(len(rows), shape.n_classifiers, seed)
-    if unseen is not None:
-        is_unseen = np.isin(np.arange(len(rows)), unseen)[:, None].repeat(shape.n_classifiers, 1)
     return recall_or_train(
-        lambda: _train_posterior(shape, rows, supervision, is_unseen, seed, checkpoints),
-        {"seed": seed, "unseen": np.flatnonzero(is_unseen).tolist(), **asdict(shape)},
+        lambda: _train_posterior(shape, rows, supervision, seed, checkpoints),
+        {"seed": seed, **asdict(shape)},
         rows,
         supervision,
         cache,
@@ -132,12 +125,12 @@ def _train_posterior(
     shape: PosteriorShape,
     rows: Tensor,
     supervision: Supervision,
-    is_unseen: np.ndarray,
     seed: int,
     checkpoints: Callable[[str], Checkpoints],
 ) -> TrainedPosterior:
     """Choose the noise by short trainings, train the classifiers, and draw rows from them."""
     started = time.perf_counter()
+    is_unseen = draw_unseen(len(rows), shape.n_classifiers, seed)
 
     def train(
         stage: str, shape: PosteriorShape, noise: float, config: TrainingConfig

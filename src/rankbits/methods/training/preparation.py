@@ -5,6 +5,7 @@ for validation, and an encoder is built whose scales and anchors are learned.
 """
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,15 @@ from rankbits.methods.training.recipes import (
     supervision_kind,
 )
 from rankbits.methods.training.sample_pool import pool_size
+from rankbits.methods.training.student import tune_backbone
 from rankbits.methods.training.tuning import (
     TUNING_STAGE,
+    Goal,
     TunedBackbone,
-    tune_backbone,
+    Tuner,
     tuning_config,
 )
-from rankbits.methods.training.validation import RowSplit, keep_all, split_rows
+from rankbits.methods.training.validation import RowSplit, split_rows
 
 HEAD_STAGE = "head"
 _SCALES_STREAM = 1 << 20  # keeps the draws of anchors apart from those of restarts and epochs
@@ -62,15 +65,35 @@ class Preparation:
     supervision: Supervision  # of all rows
     split: RowSplit
     device: torch.device
-    inputs: Inputs  # all rows as the trained module reads them: raw, features, or activations
-    query_inputs: Inputs | None  # all logged queries, likewise; None if rows of X are the queries
-    head_inputs: Tensor  # the training rows as the head reads them
-    query_head_inputs: Tensor | None  # the training queries of a log, likewise
+    reader: RowReader
+    query_reader: RowReader | None  # of logged queries; None if rows of X are the queries
     encoder: Encoder  # scales, anchors and backbone in place; all other weights are fresh
     tuned: TunedBackbone | None  # a backbone that learned the classes already
     initialization: Initialization
     constant_features: np.ndarray
     fingerprint: str  # of settings and data; "" without checkpoints
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """All rows as the trained module reads them: raw, features, or activations."""
+        return read_inputs(self.config, self.reader)
+
+    @cached_property
+    def query_inputs(self) -> Inputs | None:
+        """All logged queries, likewise; None if rows of X are the queries."""
+        return None if self.query_reader is None else read_inputs(self.config, self.query_reader)
+
+    @cached_property
+    def head_inputs(self) -> Tensor:
+        """The training rows as the head reads them."""
+        is_log = self.query_reader is not None
+        return read_head_inputs(self.reader, None if is_log else self.split)
+
+    @cached_property
+    def query_head_inputs(self) -> Tensor | None:
+        """The training queries of a log, likewise."""
+        reader = self.query_reader
+        return None if reader is None else read_head_inputs(reader, self.split)
 
     @property
     def tunes_backbone(self) -> bool:
@@ -102,6 +125,7 @@ def prepare(
     rows: np.ndarray,
     y: Any,
     logged: LoggedQueries | None = None,
+    unlabelled: np.ndarray | None = None,
 ) -> Preparation:
     """Settle everything that a training on these rows, or on logged queries and them, needs."""
     check_parameters(parameters)
@@ -113,17 +137,17 @@ def prepare(
         supervision = supervise_queries(parameters, method, reader, query_reader, logged.judgements)
     method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
-    tuned = tune_to_classes(parameters, config, reader, supervision, split)
-    item_split = split if logged is None else keep_all(len(rows))
-    inputs, head_inputs = read_inputs(config, reader), read_head_inputs(reader, item_split)
-    query_inputs, query_head_inputs = None, None
-    if query_reader is not None:
-        query_inputs = read_inputs(config, query_reader)
-        query_head_inputs = read_head_inputs(query_reader, split)
-    architecture = describe_encoder(config, head_inputs, supervision)
-    encoder = build_encoder(architecture, reader.backbone)
-    rng = np.random.default_rng([config.seed, _SCALES_STREAM])
-    constant_features = learn_scales(encoder, head_inputs, rng, config.scaling)
+    require_use_of_unlabelled_rows(config, reader, unlabelled)
+    tuned = tune_to_classes(parameters, config, reader, supervision, split, unlabelled)
+    if tuned is None:
+        head_inputs = read_head_inputs(reader, split if logged is None else None)
+    else:
+        head_inputs = tuned.networks.no_logits  # its head learns nothing from rows
+    architecture = describe_encoder(config, head_inputs, supervision, tuned)
+    encoder, constant_features = build_encoder(architecture, reader.backbone), np.arange(0)
+    if tuned is None:
+        rng = np.random.default_rng([config.seed, _SCALES_STREAM])
+        constant_features = learn_scales(encoder, head_inputs, rng, config.scaling)
     encoder.tune_last(count_last_blocks(config.fine_tune))
     if not tunes_with_bits(config):
         encoder.freeze_backbone()
@@ -133,10 +157,8 @@ def prepare(
         supervision=supervision,
         split=split,
         device=reader.device,
-        inputs=inputs,
-        query_inputs=query_inputs,
-        head_inputs=head_inputs,
-        query_head_inputs=query_head_inputs,
+        reader=reader,
+        query_reader=query_reader,
         encoder=encoder,
         tuned=tuned,
         initialization=Initialization(config.init, encoder.head, head_inputs, config.n_bits),
@@ -163,18 +185,52 @@ def tune_to_classes(
     reader: RowReader,
     supervision: Supervision,
     split: RowSplit,
+    unlabelled: np.ndarray | None,
 ) -> TunedBackbone | None:
-    """Let the backbone learn the classes, if the bits are to read what it believes of them."""
+    """Let copies of the backbone learn the classes, if the bits are to read what they believe."""
     if reader.backbone is None or not config.fine_tune or not config.posterior:
         return None
     images = reader.rows[split.train] if len(split.held_out) else reader.rows
-    own_config = tuning_config(parameters, config, len(images))
-    labels = supervision.take(split.train)
-    tuned = tune_backbone(
-        reader.backbone, images, labels, own_config, reader.device, config.posterior_cache
-    )
-    reader.replace_backbone(tuned.backbone)
+    goal, cache = Goal(supervision.take(split.train)), config.posterior_cache
+    facts = {
+        "config": tuning_config(parameters, config, len(images)).to_json(),
+        "networks": config.posterior,
+        "threads": torch.get_num_threads(),
+    }
+    arrays = [images, goal.classes] + ([] if unlabelled is None else [unlabelled])
+    fingerprint = "" if cache is None else compute_fingerprint(facts, arrays)
+    tuned: TunedBackbone | None = None if cache is None else cache.get(fingerprint)
+    if tuned is None:
+        build_tuner = partial(_build_tuner, parameters, config, reader)
+        tuned = tune_backbone(build_tuner, images, goal, config.posterior, unlabelled)
+    if cache is not None:
+        cache.put(fingerprint, tuned)
+    reader.replace_backbone(tuned.networks)
     return tuned
+
+
+def _build_tuner(
+    parameters: TrainingParameters,
+    config: TrainingConfig,
+    reader: RowReader,
+    images: np.ndarray,
+) -> Tuner:
+    assert reader.backbone is not None  # noqa: S101
+    own_config = tuning_config(parameters, config, len(images))
+    return Tuner(reader.backbone, images, own_config, reader.device)
+
+
+def require_use_of_unlabelled_rows(
+    config: TrainingConfig, reader: RowReader, unlabelled: np.ndarray | None
+) -> None:
+    """Refuse rows without labels where no network is there to label them."""
+    if unlabelled is None:
+        return
+    if reader.backbone is None or not config.fine_tune or not config.posterior:
+        raise InputError(
+            "unlabelled must be None unless y is class labels and a backbone is tuned to them "
+            "(encoder='backbone', fine_tune='last:11'): its networks label the other rows"
+        )
 
 
 def supervise_rows(
@@ -270,14 +326,18 @@ def read_inputs(config: TrainingConfig, reader: RowReader) -> Inputs:
     return compute_activations(first, reader.rows, config, reader.device)
 
 
-def read_head_inputs(reader: RowReader, split: RowSplit) -> Tensor:
-    """The training rows as the head of the encoder reads them."""
+def read_head_inputs(reader: RowReader, split: RowSplit | None) -> Tensor:
+    """The rows as the head of the encoder reads them; those of a split that it is trained on."""
     rows = torch.from_numpy(reader.rows) if reader.backbone is None else reader.features
-    return rows[torch.from_numpy(split.train)] if len(split.held_out) else rows
+    has_others = split is not None and len(split.held_out)
+    return rows[torch.from_numpy(split.train)] if split is not None and has_others else rows
 
 
 def describe_encoder(
-    config: TrainingConfig, head_inputs: Tensor, supervision: Supervision
+    config: TrainingConfig,
+    head_inputs: Tensor,
+    supervision: Supervision,
+    tuned: TunedBackbone | None = None,
 ) -> Architecture:
     """The architecture of the encoder that the configuration names."""
     kind, backbone = encoder_kind(config.encoder), ""
@@ -297,13 +357,16 @@ def describe_encoder(
         n_anchors=0 if config.kernel is None else min(config.n_anchors, len(head_inputs)),
         backbone=backbone,
         image_size=config.image_size if backbone in NAMES else 0,
-        **_describe_posterior(config, len(head_inputs), supervision),
+        **_describe_posterior(config, len(head_inputs), supervision, tuned),
     )
 
 
 def _describe_posterior(
-    config: TrainingConfig, n_rows: int, supervision: Supervision
-) -> dict[str, int]:
+    config: TrainingConfig,
+    n_rows: int,
+    supervision: Supervision,
+    tuned: TunedBackbone | None,
+) -> dict[str, Any]:
     if not config.posterior:
         return {}
     classes = supervision.classes
@@ -314,9 +377,13 @@ def _describe_posterior(
             "posterior must be 0 unless y is class labels and the encoder is 'mlp' without kernel, "
             f"'backbone' or 'resnet', got {config.posterior}"
         )
+    n_classes = int(classes.max()) + 1
+    if tuned is not None:
+        n_networks = len(tuned.networks.networks)
+        return {"posterior": n_networks, "n_classes": n_classes, "fine_tune": config.fine_tune}
     return {
         "posterior": config.posterior,
-        "n_classes": int(classes.max()) + 1,
+        "n_classes": n_classes,
         "posterior_width": 0 if is_network else choose_width(n_rows),
     }
 

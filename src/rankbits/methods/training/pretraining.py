@@ -15,13 +15,14 @@ from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.inputs import move_to
-from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.layers import Posterior, Standardize
 from rankbits.methods.training.network_posterior import learn_network_posterior
 from rankbits.methods.training.posterior import PosteriorShape, TrainedPosterior, learn_posterior
 from rankbits.methods.training.preparation import HEAD_STAGE, Preparation
 from rankbits.methods.training.recipes import Recipes, beliefs_recipe, frozen_backbone_recipe
 from rankbits.methods.training.trained_part import build_fresh_encoder
 from rankbits.methods.training.trainer import TrainingTask, run_training
+from rankbits.methods.training.tuning import TunedBackbone
 
 _HEAD_VALUES = (  # those of the recipe of a frozen backbone; the shape of the head stays
     "alpha",
@@ -51,6 +52,8 @@ def train_posterior(preparation: Preparation) -> TrainedPosterior:
     """Train the classifiers whose posterior the bits read."""
     if preparation.learns_classes:
         return _train_network(preparation)
+    if preparation.tuned is not None:
+        return _read_tuned(preparation, preparation.tuned)
     config, encoder = preparation.config, preparation.encoder
     architecture = encoder.architecture
     shape = PosteriorShape(
@@ -68,8 +71,16 @@ def train_posterior(preparation: Preparation) -> TrainedPosterior:
         config.seed,
         lambda stage: stage_checkpoints(preparation, stage),
         config.posterior_cache,
-        None if preparation.tuned is None else preparation.tuned.unseen,
     )
+
+
+def _read_tuned(preparation: Preparation, tuned: TunedBackbone) -> TrainedPosterior:
+    """What tuned networks believe; they have learned the classes already."""
+    classifiers = dict(preparation.encoder.head.named_children())["posterior"]
+    names = ("held_out_accuracy", "held_out_loss", "factor")
+    report = {name: tuned.report[name] for name in names}
+    pool = replace(tuned.pool, inputs=tuned.pool.inputs.to(preparation.device))
+    return TrainedPosterior(cast(Posterior, classifiers), pool, report)
 
 
 def _train_network(preparation: Preparation) -> TrainedPosterior:

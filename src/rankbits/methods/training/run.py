@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import augmentation, parallel, schedules
+from rankbits.methods.training.augmentation import Mixture
 from rankbits.methods.training.averaging import WeightAverage
 from rankbits.methods.training.batches import (
     Batch,
@@ -92,12 +93,14 @@ class TrainingRun:
         noise: torch.Generator,
     ) -> float:
         """Encode the rows of a batch, compute the loss and move the weights."""
-        logits, items = self._encode(rows, rng, noise)
+        mixture = self._draw_mixture(rows.queries, rng)
+        logits, items = self._encode(rows, mixture, rng, noise)
         step = self.optimizer.n_steps + 1
         self.guard.require_finite_outputs(step, logits)
         if items is not None:
             self.guard.require_finite_outputs(step, items)
-        loss = compute_loss(self.loss, logits, items, self._describe_batch(rows, items, alpha))
+        batch = replace(self._describe_batch(rows, items, alpha), mixture=mixture)
+        loss = compute_loss(self.loss, logits, items, batch)
         value = float(loss.detach())
         self.guard.require_finite_loss(step, value)
         if loss.requires_grad:
@@ -108,11 +111,17 @@ class TrainingRun:
         return value
 
     def _encode(
-        self, rows: StepRows, rng: np.random.Generator, noise: torch.Generator
+        self,
+        rows: StepRows,
+        mixture: Mixture | None,
+        rng: np.random.Generator,
+        noise: torch.Generator,
     ) -> tuple[Tensor, Tensor | None]:
         """Logits of the queries, and those of the items unless they are the same."""
-        x = self._read_rows(self.query_inputs, rows.queries, rng, noise)
-        others = x if rows.are_same else self._read_rows(self.inputs, rows.items, rng, noise)
+        x = others = self._read_rows(self.query_inputs, rows.queries, mixture, rng, noise)
+        if not rows.are_same:
+            mixture = self._draw_mixture(rows.items, rng)
+            others = self._read_rows(self.inputs, rows.items, mixture, rng, noise)
         with mixed_precision(self.is_mixed):
             if rows.are_same:
                 logits, items = _encode_once(self.module, x)
@@ -121,12 +130,22 @@ class TrainingRun:
         logits = parallel.gather(logits.float(), len(rows.queries))
         return logits, None if items is None else parallel.gather(items.float(), len(rows.items))
 
+    def _draw_mixture(self, rows: np.ndarray, rng: np.random.Generator) -> Mixture | None:
+        """With which rows, and how much of them, those of a batch are mixed."""
+        config = self.config
+        classes = None if config.mixes_classes else self.supervision.classes
+        return augmentation.draw_mixture(rows, classes, config.mixup, rng)
+
     def _read_rows(
-        self, inputs: Inputs, rows: np.ndarray, rng: np.random.Generator, noise: torch.Generator
+        self,
+        inputs: Inputs,
+        rows: np.ndarray,
+        mixture: Mixture | None,
+        rng: np.random.Generator,
+        noise: torch.Generator,
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
-        mixture = augmentation.draw_mixture(rows, self.supervision.classes, config.mixup, rng)
         x = augmentation.mix_rows(inputs, rows, mixture, part, rng)
         if config.flip or config.shift:
             x = augmentation.move_images(x, config.flip, config.shift, rng)

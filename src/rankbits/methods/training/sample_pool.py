@@ -23,7 +23,7 @@ from rankbits import affinity
 from rankbits.methods.supervision import N_CHANCES, Supervision
 from rankbits.methods.training.layers import Posterior, class_beliefs, scale_to_one_norm
 
-_MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
+MOST_SAMPLES, _FEWEST_SAMPLES, _SAMPLES_PER_ROW = 60_000, 20_000, 12
 _BLOCK = 4096
 _DOUBT_SAMPLE = 2048  # rows on which the doubt of a pool is measured
 _MOST_NOISE, _N_HALVINGS = 6.0, 8  # the largest noise tried, as a multiple, and how finely
@@ -82,7 +82,7 @@ class DrawnClasses(Supervision):
 
 def pool_size(n_rows: int) -> int:
     """Rows of the pool of n training rows: each of them equally often."""
-    n_samples = max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _SAMPLES_PER_ROW * n_rows))
+    n_samples = max(_FEWEST_SAMPLES, min(MOST_SAMPLES, _SAMPLES_PER_ROW * n_rows))
     return n_rows * max(1, -(-n_samples // n_rows))
 
 
