@@ -7,11 +7,13 @@ by real weights, and so is one whose queries have a map of their own (`own`). No
 here: the queries are seen once, at the end. Printed are the scores, the share of pictures whose
 class the network knows among those kept from it, minutes of all fits, and the memory of the
 process. To choose settings there is --validate: a fifth of the training rows asks and is searched,
-the others are learned from, and queries and database are not looked at.
+the others are learned from, and queries and database are not looked at. With --unlabelled the fit
+sees the other pictures of the database too, without their labels; with --validate as well, the
+pictures that ask are no such rows, but all others of the database are.
 
     python benchmarks/pixels.py DATA [--setting 1] [--splits 0 1 2] [--bits 32] [--kinds same own]
-        [--param encoder='"backbone"' fine_tune='"last:8"' image_size=160] [--checkpoint DIR]
-        [--validate]
+        [--param encoder='"backbone"' fine_tune='"last:11"' image_size=224] [--checkpoint DIR]
+        [--validate] [--unlabelled]
 """
 
 import argparse
@@ -29,7 +31,7 @@ from rankbits.benchmark._relevance import RetrievalTask
 from rankbits.benchmark._sources import load_source
 from rankbits.methods import PosteriorCache
 
-DEFAULTS: dict[str, Any] = {"encoder": "backbone", "fine_tune": "last:8"}
+DEFAULTS: dict[str, Any] = {"encoder": "backbone", "fine_tune": "last:11", "image_size": 224}
 KINDS = ("same", "own")
 
 
@@ -54,9 +56,14 @@ def hold_out(task: RetrievalTask) -> RetrievalTask:
 
 
 def fit_and_score(
-    task: RetrievalTask, params: dict[str, Any], *, are_items: bool
+    task: RetrievalTask,
+    unlabelled: dict[str, np.ndarray],
+    params: dict[str, Any],
+    *,
+    are_items: bool,
 ) -> dict[str, Any]:
-    hasher = methods.get("talr-ap", **params).fit(task.training_x, task.training_y)
+    hasher = methods.get("talr-ap", **params)
+    hasher.fit(task.training_x, task.training_y, **unlabelled)
     items, how = hasher.encode(task.database_x), {"exclude_self": are_items}
     in_bits = evaluate(hasher.encode_queries(task.query_x), items, task.affinity, **how)
     weights = hasher.project_queries(task.query_x)
@@ -76,6 +83,7 @@ def main() -> None:
     parser.add_argument("--param", nargs="*", type=read_parameter, default=[])
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--validate", action="store_true", help="on training rows only")
+    parser.add_argument("--unlabelled", action="store_true", help="learn from the database too")
     options = parser.parse_args()
     protocol = benchmark.protocol(f"cifar10-s{options.setting}")
     data = load_source(protocol.data, options.data).data
@@ -83,14 +91,17 @@ def main() -> None:
     for seed in options.splits if options.setting == 1 else options.splits[:1]:
         split, cache = protocol.split.draw(data, seed), PosteriorCache()
         task = protocol.relevance.task(data, split)
-        task = hold_out(task) if options.validate else task
+        task, others = (hold_out(task) if options.validate else task), {}
+        if options.unlabelled:
+            rows = np.setdiff1d(split.database, split.training, assume_unique=True)
+            others = {"unlabelled": data.x[rows]}
         for kind in options.kinds:
             params = {**DEFAULTS, **dict(options.param), "n_bits": options.bits, "queries": kind}
             params |= {"random_state": seed, "posterior_cache": cache, "verbose": "auto"}
             if options.checkpoint:
                 params["checkpoint"] = options.checkpoint / f"{split.hash[:12]}-{kind}"
             started = time.monotonic()
-            cell = fit_and_score(task, params, are_items=options.validate)
+            cell = fit_and_score(task, others, params, are_items=options.validate)
             minutes = (time.monotonic() - started) / 60
             cells[kind].append(cell)
             scores = {name: None if v is None else round(v, 4) for name, v in cell.items()}

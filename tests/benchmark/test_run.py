@@ -10,7 +10,15 @@ import pytest
 
 import rankbits
 from rankbits import affinity, methods
-from rankbits.benchmark import Near, NewClasses, PerClass, Sizes, protocol, run
+from rankbits.benchmark import (
+    LabelledPerClass,
+    Near,
+    NewClasses,
+    PerClass,
+    Sizes,
+    protocol,
+    run,
+)
 from rankbits.benchmark._sources import load_source
 from rankbits.benchmark._store import settings_hash
 from rankbits.benchmark._summary import summarise
@@ -55,6 +63,24 @@ def test_known_and_new_classes_are_scored_apart_and_labels_of_the_others_are_not
 def test_methods_that_would_learn_a_class_of_rows_without_labels_are_refused(data_folder):
     with pytest.raises(InputError, match="methods must be among itq, additive under cifar100-gr"):
         run(GROWN, data_folder, "talr-ap", 16, queries="real")
+
+
+def test_a_method_that_takes_rows_without_labels_gets_them_apart(data_folder, monkeypatch):
+    semi = replace(protocol("cifar10-s1-semi"), split=LabelledPerClass(4, 20), defaults={})
+    data, got = load_features(data_folder / "cifar10_tiny.npz"), {}
+    fit = type(methods.get("talr-ap")).fit
+
+    def watch(self, x, y=None, query_x=None, judgements=None, *, unlabelled=None):
+        got.update(x=x, y=y, unlabelled=unlabelled)
+        return fit(self, x, y)
+
+    monkeypatch.setattr(type(methods.get("talr-ap")), "fit", watch)
+    run(semi, data_folder, params={"epochs": 1})
+    split = semi.split.draw(data, 0)
+    labelled = PerClass(4, 20).draw(data, 0).training
+    assert np.array_equal(got["x"], data.x[labelled])
+    assert np.array_equal(got["y"], data.y[labelled])
+    assert np.array_equal(got["unlabelled"], data.x[split.unlabelled])
 
 
 def test_a_run_is_fit_encode_evaluate_on_the_rows_of_the_split(data_folder):

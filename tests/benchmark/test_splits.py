@@ -6,14 +6,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankbits.benchmark import NewClasses, PerClass, ProtocolSplit, Sizes, StandardParts
+from rankbits.benchmark import (
+    LabelledPerClass,
+    NewClasses,
+    PerClass,
+    ProtocolSplit,
+    Sizes,
+    StandardParts,
+)
 from rankbits.datasets import Labelled
 from rankbits.errors import InputError
 
 Y = np.repeat(np.arange(4), [30, 20, 25, 40])
 DATA = Labelled(np.arange(115.0)[:, None], Y, np.arange(115) % 5 == 0)
 NEW = NewClasses(known=2, training=30, queries=7)
-RULES = [PerClass(3, 5), StandardParts(), Sizes(20, 60, 15), NEW, replace(NEW, sees_items=True)]
+RULES = [
+    PerClass(3, 5),
+    LabelledPerClass(3, 5),
+    StandardParts(),
+    Sizes(20, 60, 15),
+    NEW,
+    replace(NEW, sees_items=True),
+]
 
 
 def roles(split):
@@ -100,6 +114,15 @@ def test_a_method_that_sees_the_items_sees_the_same_labels():
     assert np.array_equal(np.setdiff1d(joint.training, joint.unlabelled), alone.training)
     shown = ProtocolSplit(joint.queries, joint.database, joint.training, kinds=joint.kinds)
     assert shown.hash != joint.hash
+
+
+def test_semi_supervised_setting_1_has_the_rows_of_setting_1_and_all_others_without_labels():
+    few, all_rows = PerClass(3, 5).draw(DATA, 4), LabelledPerClass(3, 5).draw(DATA, 4)
+    assert np.array_equal(all_rows.queries, few.queries)
+    assert np.array_equal(all_rows.database, few.database)
+    assert np.array_equal(all_rows.training, few.database)
+    assert set(all_rows.unlabelled) == set(few.database) - set(few.training)
+    assert all_rows.hash != few.hash
 
 
 def test_too_few_rows_or_classes_of_a_kind_are_refused():

@@ -25,6 +25,7 @@ from rankbits.benchmark._results import ResultCell, Results, Score, StoredRun, l
 from rankbits.benchmark._run import run
 from rankbits.benchmark._sources import has_data, require_data
 from rankbits.benchmark._splits import (
+    LabelledPerClass,
     NewClasses,
     PerClass,
     PerTag,
@@ -37,6 +38,7 @@ from rankbits.benchmark._splits import (
 
 __all__ = [
     "Judged",
+    "LabelledPerClass",
     "Near",
     "NestedClasses",
     "NewClasses",

@@ -5,6 +5,7 @@ To add one, write an instance here; nothing else needs to know. `register` adds 
 
 from rankbits import _check
 from rankbits.benchmark import _published as papers
+from rankbits.benchmark._pixels import PIXELS
 from rankbits.benchmark._protocol import Protocol
 from rankbits.benchmark._relevance import (
     Judged,
@@ -356,7 +357,7 @@ _PROTOCOLS = (
 )
 
 
-_BY_NAME = {protocol.name: protocol for protocol in _PROTOCOLS}
+_BY_NAME = {protocol.name: protocol for protocol in (*_PROTOCOLS, *PIXELS)}
 _UNLISTED: set[str] = set()
 
 

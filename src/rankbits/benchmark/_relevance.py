@@ -32,6 +32,7 @@ class RetrievalTask:
     query_x, database_x : rows to encode
     affinity : over (query_x, database_x)
     kinds : mapping from a name to places among the queries, whose metrics are also given apart
+    is_labelled : which rows to learn from have a label, where others are -1 in training_y
     """
 
     training_x: np.ndarray
@@ -40,6 +41,7 @@ class RetrievalTask:
     database_x: np.ndarray
     affinity: Affinity
     kinds: Mapping[str, np.ndarray] = field(default_factory=dict)
+    is_labelled: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,12 @@ class SameClass:
         """What a method learns from and is judged by, on the rows of a split."""
         _require_labels(data, 1, "classes, shape (n,)")
         of_queries, of_database = data.y[split.queries], data.y[split.database]
-        y = data.y[split.training]
-        if len(split.unlabelled):
-            is_hidden = np.isin(split.training, split.unlabelled)
-            y = np.where(is_hidden, UNLABELLED, y.astype(np.int64))
-        return _task(data, split, y, affinity.classes(of_queries, of_database))
+        relation, y = affinity.classes(of_queries, of_database), data.y[split.training]
+        if not len(split.unlabelled):
+            return _task(data, split, y, relation)
+        is_labelled = ~np.isin(split.training, split.unlabelled)
+        y = np.where(is_labelled, y.astype(np.int64), UNLABELLED)
+        return replace(_task(data, split, y, relation), is_labelled=is_labelled)
 
 
 @dataclass(frozen=True)

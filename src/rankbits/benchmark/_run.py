@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any
 
 from rankbits import _check
@@ -212,8 +213,11 @@ def _encoded(hasher: Any, task: RetrievalTask, kind: str) -> tuple[Any, Any, flo
 
 
 def _fit(hasher: Any, planned: PlannedRun, task: RetrievalTask) -> None:
+    x, y, others, is_labelled = task.training_x, task.training_y, {}, task.is_labelled
+    if is_labelled is not None and "unlabelled" in signature(hasher.fit).parameters:
+        x, y, others = x[is_labelled], y[is_labelled], {"unlabelled": x[~is_labelled]}
     try:
-        hasher.fit(task.training_x, task.training_y)
+        hasher.fit(x, y, **others)
     except InputError as error:
         raise InputError(f"{planned.method} of {planned.bits} bits: {error}") from None
 

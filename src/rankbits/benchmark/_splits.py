@@ -79,6 +79,17 @@ class PerClass:
 
 
 @dataclass(frozen=True)
+class LabelledPerClass(PerClass):
+    """The same rows, but a method may learn from the whole database: these rows have labels."""
+
+    def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
+        """Draw from all rows, whatever their standard part."""
+        split = super().draw(data, seed)
+        unlabelled = np.setdiff1d(split.database, split.training, assume_unique=True)
+        return ProtocolSplit(split.queries, split.database, split.database, unlabelled)
+
+
+@dataclass(frozen=True)
 class PerTag:
     """So many queries and training rows for each tag; the rest is the database.
 
@@ -247,4 +258,6 @@ def _draw_of_classes(
     return drawn
 
 
-SplitRule = PerClass | PerTag | StandardParts | StandardQueries | Sizes | NewClasses
+SplitRule = (
+    PerClass | LabelledPerClass | PerTag | StandardParts | StandardQueries | Sizes | NewClasses
+)

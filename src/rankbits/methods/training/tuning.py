@@ -58,7 +58,7 @@ TUNING_STAGE = "tuning/0"  # the folder of the first network, in that of the che
 BLOCK = 128  # rows that a network is asked about at a time
 _SCALE_ROWS = 2048  # rows whose features set the scales of the classifier
 _BATCH_SIZE, _LEARNING_RATE, _WEIGHT_DECAY, _MIXUP, _SHIFT = 128, 1e-2, 0.05, 0.2, 4
-_EPOCHS, _N_ROWS = 20, 5000  # so many epochs for so many rows, fewer by their square root
+_EPOCHS, _N_ROWS = 12, 5000  # so many epochs for so many rows, fewer by their square root
 _FEWEST_EPOCHS, _MOST_EPOCHS = 5, 40
 _SAME_VALUES = (  # as in the training of the bits
     "fine_tune",
