@@ -16,7 +16,7 @@ from rankbits.errors import MissingExtraError, RankbitsError
 torch = pytest.importorskip("torch")
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
-from rankbits.methods import onnx, onnx_modules  # noqa: E402 - it needs torch
+from rankbits.methods import graphs, onnx, onnx_modules  # noqa: E402 - it needs torch
 
 DIGITS = load_digits()
 X = DIGITS.data.astype(np.float32)
@@ -134,7 +134,7 @@ methods.export_onnx(hasher, {str(tmp_path / "model.onnx")!r})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     monkeypatch.setattr(logging.root.manager, "disable", logging.DEBUG)
     filters = list(warnings.filters)
-    with onnx._quiet():
+    with graphs._quiet():
         warnings.warn("unheard", stacklevel=1)
         logging.getLogger("torch.onnx").warning("unheard")
     assert logging.root.manager.disable == logging.DEBUG

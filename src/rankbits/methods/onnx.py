@@ -8,14 +8,8 @@ have no bits gives no `query_codes`. The bits are taken before the logits are ro
 The metadata has the number of bits and the model's fingerprint.
 """
 
-import contextlib
-import io
-import logging
 import os
-import warnings
-from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,6 +22,7 @@ from rankbits.codes.stored import MODEL_KEY, N_BITS_KEY
 from rankbits.errors import RankbitsError
 from rankbits.methods.base import BaseHasher
 from rankbits.methods.fingerprints import fingerprint
+from rankbits.methods.graphs import trace_graph
 
 _SAMPLE_ROWS = 64
 _ROUNDING = 1e-4  # relative to the largest logit; closer to 0 two float32 libraries may differ
@@ -110,19 +105,8 @@ def _metadata(hasher: BaseHasher) -> dict[str, str]:
 def _graph(
     module: nn.Module, sample: torch.Tensor, outputs: tuple[str, ...], metadata: dict[str, str]
 ) -> bytes:
-    """The ONNX model of a module, weights included, with a free number of rows."""
-    with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            module,
-            (sample,),
-            dynamo=True,
-            input_names=["x"],
-            output_names=list(outputs),
-            dynamic_shapes=({0: torch.export.Dim("n")},),
-            external_data=False,
-            verbose=False,
-        )
-    model: Any = program.model_proto  # type: ignore[union-attr]
+    """The ONNX model of a module, with its metadata."""
+    model = trace_graph(module, sample, outputs)
     for key, value in metadata.items():
         model.metadata_props.add(key=key, value=value)
     content: bytes = model.SerializeToString()
@@ -154,15 +138,3 @@ def _require_bits(packed: np.ndarray, logits: np.ndarray) -> None:
             f"the exported model must give the method's bits, but {n_wrong} of "
             f"{exported_bits.size} differ on a sample of rows; please report this"
         )
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress, warnings and log lines off the caller's streams."""
-    level = logging.root.manager.disable
-    with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(level)

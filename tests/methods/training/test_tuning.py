@@ -133,7 +133,7 @@ def test_a_damaged_file_of_activations_is_computed_again(pictures, tmp_path, dam
     x, _ = pictures
     config = common_config(n_views=2, flip=True, seed=3, checkpoint=tmp_path)
     whole = np.array(stage.compute_activations(Pixels(), x[:50], config, CPU).maps)
-    place = stage.find_activations(x[:50], config)
+    place = stage.find_activations(x[:50], config, "torch")
     if damage == "truncated":
         place.path.write_bytes(place.path.read_bytes()[:-100])
     elif damage == "not JSON":

@@ -26,8 +26,9 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.augmentation import move_images
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.frozen import name_engine, prepare_network
 from rankbits.methods.training.inputs import Activations
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
+from rankbits.methods.training.precision import use_mixed_precision
 
 _BLOCK = 256
 _SECONDS = 5.0  # from one note of what is done to the next
@@ -99,10 +100,10 @@ def compute_activations(
     first: nn.Module, images: np.ndarray, config: TrainingConfig, device: torch.device
 ) -> Activations:
     """What the frozen part makes of all views of the images, from where the file stopped."""
-    first.eval()
-    place = find_activations(images, config)
-    n_views = count_views(config)
-    maps_shape = _run(first, torch.from_numpy(images[:1]), config, device).shape[1:]
+    is_mixed = use_mixed_precision(config.precision)
+    ask = prepare_network(first, torch.from_numpy(images[:1]), device, is_mixed=is_mixed)
+    place = find_activations(images, config, name_engine(first, device))
+    n_views, maps_shape = count_views(config), ask(torch.from_numpy(images[:1])).shape[1:]
     maps, n_done = place.open((n_views, len(images), *maps_shape))
     starts = range(0, len(images), _BLOCK)
     blocks = [(view, start) for view in range(n_views) for start in starts]
@@ -111,7 +112,7 @@ def compute_activations(
         for number, (view, start) in enumerate(blocks):
             if number >= n_done:
                 x = draw_view(torch.from_numpy(images[start : start + _BLOCK]), view, start, config)
-                maps[view, start : start + _BLOCK] = _run(first, x, config, device)
+                maps[view, start : start + _BLOCK] = ask(x)
                 if time.monotonic() - noted > _SECONDS or number + 1 == len(blocks):
                     place.note(maps, number + 1)
                     noted = time.monotonic()
@@ -119,13 +120,13 @@ def compute_activations(
     return Activations(maps, device)
 
 
-def find_activations(images: np.ndarray, config: TrainingConfig) -> ActivationsFile:
-    """Where the activations of these images lie, or will lie; processes do not share a file."""
+def find_activations(images: np.ndarray, config: TrainingConfig, engine: str) -> ActivationsFile:
+    """Where an engine's activations of images lie, or will lie; processes do not share a file."""
     folder = None
     if config.checkpoint is not None and parallel.world_size() == 1:
         folder = Path(config.checkpoint) / "activations"
     settings = {name: getattr(config, name) for name in _SETTINGS}
-    settings["n_views"] = count_views(config)
+    settings |= {"n_views": count_views(config), "engine": engine}
     return ActivationsFile(folder, compute_fingerprint(settings, [images]))
 
 
@@ -146,10 +147,3 @@ def draw_view(x: Tensor, view: int, start: int, config: TrainingConfig) -> Tenso
         return x.flip(2)
     rng = np.random.default_rng([config.seed, view, start])
     return move_images(x, config.flip, config.shift, rng)
-
-
-@torch.inference_mode()
-def _run(first: nn.Module, x: Tensor, config: TrainingConfig, device: torch.device) -> np.ndarray:
-    with mixed_precision(device.type == "cpu" and use_mixed_precision(config.precision)):
-        maps: Tensor = first(x.to(device))
-    return np.asarray(maps.to(torch.float16).cpu().contiguous().numpy())

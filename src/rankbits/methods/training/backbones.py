@@ -65,10 +65,10 @@ class EfficientNetLite0(nn.Module):
     def split(self, n_last: int) -> tuple[nn.Module, nn.Module]:
         """All before the last blocks, and these with what follows them."""
         _require_parts(n_last, len(self.network._blocks))
-        return _FirstBlocks(self, n_last), _LastBlocks(self, n_last)
+        return FirstBlocks(self, n_last), _LastBlocks(self, n_last)
 
 
-class _FirstBlocks(nn.Module):
+class FirstBlocks(nn.Module):
     """EfficientNet without its last blocks: maps (n, C, H, W) of images."""
 
     def __init__(self, backbone: EfficientNetLite0, n_last: int) -> None:

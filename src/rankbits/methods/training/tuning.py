@@ -44,6 +44,7 @@ from rankbits.methods.training.classifiers import (
 from rankbits.methods.training.config import TrainingConfig, common_config
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.fields import is_auto
+from rankbits.methods.training.frozen import name_engine
 from rankbits.methods.training.inputs import Activations, Inputs, take_rows
 from rankbits.methods.training.layers import Posterior, Standardize, class_beliefs
 from rankbits.methods.training.log import progress_bar
@@ -189,7 +190,8 @@ class Tuner:
 
     def clear(self) -> None:
         """Remove the activations, once all networks are tuned."""
-        find_activations(self.images, self.config).remove()
+        engine = name_engine(self.first, self.device)
+        find_activations(self.images, self.config, engine).remove()
 
     def _train(self, name: str, goal: Goal, is_unseen: np.ndarray) -> TrainedClassifiers:
         config = self.config
@@ -226,7 +228,12 @@ class Tuner:
         if config.checkpoint is None:
             return Checkpoints(None)
         targets = [] if goal.targets is None else [goal.targets]
-        facts = {"config": config.to_json(), "threads": torch.get_num_threads(), "name": name}
+        facts = {
+            "config": config.to_json(),
+            "threads": torch.get_num_threads(),
+            "engine": name_engine(self.first, self.device),
+            "name": name,
+        }
         return Checkpoints(
             Path(config.checkpoint) / stage / name,
             compute_fingerprint(facts, [self.images, goal.classes, *targets]),
@@ -257,6 +264,7 @@ def gather(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
         for name in ("held_out_accuracy", "held_out_loss", "factor")
     }
     report |= {"config": tuner.config.to_json(), "networks": [one.report for one in tuned]}
+    report["engine"] = name_engine(tuner.first, tuner.device)  # of the frozen part
     return TunedBackbone(networks.requires_grad_(False).eval(), pool, report)
 
 
