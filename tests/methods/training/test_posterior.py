@@ -46,8 +46,8 @@ def test_rows_of_one_norm_have_mean_square_one_and_zero_stays_zero():
 def test_a_member_never_learns_from_the_rows_that_are_kept_from_it():
     is_unseen = np.array([[True, False], [True, False], [False, True], [False, False]])
     logits = torch.zeros(4, 2, 3, requires_grad=True)
-    batch = Batch(np.arange(4), torch.zeros(4, 4), 1.0, classes=torch.tensor([0, 1, 2, 0]))
-    classifiers.ClassifiersLoss(is_unseen)(logits, batch).backward()
+    batch, classes = Batch(np.arange(4), torch.zeros(4, 4), 1.0), np.array([0, 1, 2, 0])
+    classifiers.ClassifiersLoss(classes, is_unseen)(logits, batch).backward()
     touched = logits.grad.abs().sum(2) > 0
     assert touched.tolist() == [[False, True], [False, True], [True, False], [True, True]]
 
@@ -56,6 +56,12 @@ def test_a_tenth_of_the_rows_is_kept_from_each_member_and_none_from_two():
     is_unseen = classifiers.draw_unseen(103, 10, seed=1)
     assert is_unseen.sum(0).tolist() == [11] * 3 + [10] * 7
     assert is_unseen.sum(1).tolist() == [1] * 103
+
+
+def test_more_classifiers_than_tenths_still_have_rows_kept_from_each():
+    is_unseen = classifiers.draw_unseen(97, 12, seed=1)
+    assert set(is_unseen.sum(axis=0).tolist()) <= {9, 10}
+    assert np.array_equal(is_unseen[:, 10:], is_unseen[:, :2])
 
 
 def test_classifiers_are_as_wide_as_a_quarter_of_the_rows_within_bounds():

@@ -153,9 +153,9 @@ def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
 
 def draw_unseen(n_rows: int, n_classifiers: int, seed: int) -> np.ndarray:
     """Which rows are kept from each classifier, (n, K): a tenth, or more where rows are few."""
-    rng = np.random.default_rng([seed, 0xF01D])
-    folds = rng.permutation(n_rows) % min(_N_FOLDS, n_rows)
-    return np.asarray(folds[:, None] == np.arange(n_classifiers))
+    rng, n_folds = np.random.default_rng([seed, 0xF01D]), min(_N_FOLDS, n_rows)
+    folds = rng.permutation(n_rows) % n_folds
+    return np.asarray(folds[:, None] == np.arange(n_classifiers) % n_folds)
 
 
 def held_out_logits(
