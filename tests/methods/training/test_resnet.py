@@ -146,10 +146,11 @@ def test_bad_images_are_refused_before_any_training(rows, says, monkeypatch):
 
 def test_labels_are_smoothed_as_much_as_the_loss_says():
     logits = torch.tensor([[[2.0, 0.0, -1.0]], [[0.0, 0.5, 0.0]]])
-    batch = Batch(np.arange(2), torch.zeros(2, 2), 1.0, classes=torch.tensor([0, 1]))
+    batch = Batch(np.arange(2), torch.zeros(2, 2), 1.0)
     targets = torch.tensor([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]])
     expected = -(targets * logits[:, 0].log_softmax(1)).sum(1).mean()
-    loss = classifiers.ClassifiersLoss(np.zeros((2, 1), bool), smoothing=0.3)(logits, batch)
+    loss = classifiers.ClassifiersLoss(np.array([0, 1]), np.zeros((2, 1), bool), smoothing=0.3)
+    loss = loss(logits, batch)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
