@@ -143,6 +143,31 @@ def test_a_damaged_file_of_activations_is_computed_again(pictures, tmp_path, dam
     assert np.array_equal(stage.compute_activations(Pixels(), x[:50], config, CPU).maps, whole)
 
 
+def test_activations_of_another_engine_or_number_of_views_are_another_file(pictures, tmp_path):
+    x, _ = pictures
+    found = [
+        stage.find_activations(
+            x, common_config(n_views=n_views, flip=True, checkpoint=tmp_path), engine
+        ).path
+        for n_views, engine in ((2, "torch"), (3, "torch"), (2, "openvino 1"))
+    ]
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "n_views"),
+    [
+        ({"epochs": 12, "flip": True}, 6),
+        ({"epochs": 3, "shift": 1}, 2),
+        ({"epochs": 40, "flip": True}, 8),
+        ({"epochs": 40, "flip": True, "n_views": 11}, 11),
+        ({"epochs": 40, "n_views": 11}, 1),
+    ],
+)
+def test_views_are_half_as_many_as_epochs_unless_the_user_says_how_many(values, n_views):
+    assert stage.count_views(common_config(**values)) == n_views
+
+
 def test_a_disk_that_is_too_small_is_named(pictures, monkeypatch):
     x, _ = pictures
     monkeypatch.setattr(stage, "_SPARE_BYTES", 1 << 60)
