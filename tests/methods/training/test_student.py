@@ -9,6 +9,7 @@ from methods.training.spots import build
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
 from rankbits.methods.training import student, tuning
+from rankbits.methods.training.config import common_config
 
 N_LABELLED = 500
 
@@ -139,3 +140,20 @@ def test_wrong_rows_without_labels_are_refused(pictures, others):
     x, y, _ = split(pictures)
     with pytest.raises(InputError, match="unlabelled: "):
         build(fine_tune="last:4").fit(x, y, unlabelled=others)
+
+
+@pytest.mark.parametrize(
+    ("given", "n_rows", "epochs"),
+    [
+        (None, 5000, 12),
+        (None, 59_000, 5),
+        (None, 100, 40),
+        (12, 5000, 12),
+        (40, 20_000, 20),
+        (3, 59_000, 3),
+    ],
+)
+def test_more_rows_are_passed_over_less_often(given, n_rows, epochs):
+    hasher = build(tuning_epochs=given)
+    config = common_config(tuning_epochs=given)
+    assert tuning.tuning_config(hasher, config, n_rows, 5000).epochs == epochs

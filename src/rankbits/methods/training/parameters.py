@@ -140,7 +140,8 @@ class TrainingParameters(Parameters):
         Number of classifiers that are trained first and whose class posterior the bits of an MLP
         read; 0 for bits that read the rows. The default is 3 for class labels with at least 500
         rows, at least 10 rows for each class and at most 200 classes, if `hidden` and `kernel` are
-        left alone, and 0 otherwise. For "resnet" it is the number of networks, 1 for such labels;
+        left alone, and 0 otherwise. For a backbone that is tuned it is the number of networks that
+        are tuned, whose mean belief counts. For "resnet" it is that of networks too, 1 by default;
         `epochs`, `learning_rate` and their like then say how these learn the classes, and the bits
         behind them are trained by the recipe of the MLP.
     posterior_cache : PosteriorCache or None, default=None
@@ -160,8 +161,9 @@ class TrainingParameters(Parameters):
         it is, mirrored, and moved by some pixels; None for half as many as there are epochs, from 2
         to 8.
     tuning_epochs : int or None, default=None
-        Number of passes over the images in which a backbone learns the classes; None for 20 with
-        5,000 images, and fewer by the square root of their number with more.
+        Number of passes over the labelled images in which a backbone learns the classes; None for
+        12 with 5,000 images. With more images there are fewer, by the square root of their number,
+        but at least 5, and so there are where images without labels are added.
     tune_statistics : bool, default=False
         Whether batch normalization in a backbone that is trained measures its statistics anew.
     backbone_rate : float, default=0.1

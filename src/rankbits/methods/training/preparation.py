@@ -193,7 +193,7 @@ def tune_to_classes(
     images = reader.rows[split.train] if len(split.held_out) else reader.rows
     goal, cache = Goal(supervision.take(split.train)), config.posterior_cache
     facts = {
-        "config": tuning_config(parameters, config, len(images)).to_json(),
+        "config": tuning_config(parameters, config, len(images), len(images)).to_json(),
         "networks": config.posterior,
         "threads": torch.get_num_threads(),
     }
@@ -201,7 +201,7 @@ def tune_to_classes(
     fingerprint = "" if cache is None else compute_fingerprint(facts, arrays)
     tuned: TunedBackbone | None = None if cache is None else cache.get(fingerprint)
     if tuned is None:
-        build_tuner = partial(_build_tuner, parameters, config, reader)
+        build_tuner = partial(_build_tuner, parameters, config, reader, len(images))
         tuned = tune_backbone(build_tuner, images, goal, config.posterior, unlabelled)
     if cache is not None:
         cache.put(fingerprint, tuned)
@@ -213,10 +213,11 @@ def _build_tuner(
     parameters: TrainingParameters,
     config: TrainingConfig,
     reader: RowReader,
+    n_labelled: int,
     images: np.ndarray,
 ) -> Tuner:
     assert reader.backbone is not None  # noqa: S101
-    own_config = tuning_config(parameters, config, len(images))
+    own_config = tuning_config(parameters, config, len(images), n_labelled)
     return Tuner(reader.backbone, images, own_config, reader.device)
 
 

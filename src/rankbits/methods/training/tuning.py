@@ -269,13 +269,19 @@ def gather(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
 
 
 def tuning_config(
-    parameters: TrainingParameters, config: TrainingConfig, n_rows: int
+    parameters: TrainingParameters, config: TrainingConfig, n_rows: int, n_labelled: int
 ) -> TrainingConfig:
-    """How networks are tuned to so many rows, where `config` says how the bits are trained."""
-    epochs = config.tuning_epochs
+    """How networks are tuned to so many rows, where `config` says how the bits are trained.
+
+    The user's number of epochs is for the labelled rows; where others are added, there are fewer.
+    """
+    epochs, n_given = config.tuning_epochs, n_labelled
     if epochs is None:
-        epochs = round(_EPOCHS * math.sqrt(_N_ROWS / n_rows))
-        epochs = min(max(_FEWEST_EPOCHS, epochs), _MOST_EPOCHS)
+        epochs, n_given = _EPOCHS, _N_ROWS
+    fewest = min(_FEWEST_EPOCHS, epochs)
+    epochs = max(fewest, round(epochs * math.sqrt(n_given / n_rows)))
+    if config.tuning_epochs is None:
+        epochs = min(epochs, _MOST_EPOCHS)
     moves = {"flip": True, "shift": _SHIFT}
     moves |= {name: getattr(parameters, name) for name in moves if not _is_open(parameters, name)}
     return common_config(
