@@ -23,10 +23,9 @@ Ask = Callable[[Tensor], np.ndarray]  # rows in, maps out, float16
 
 def name_engine(network: nn.Module, device: torch.device) -> str:
     """The engine that asks this network on this device, with its version: results depend on it."""
-    engine = _find_openvino()
-    if engine is None or device.type != "cpu" or not isinstance(network, FirstBlocks):
-        return TORCH
-    return f"openvino {engine.__version__}"
+    is_known = isinstance(network, FirstBlocks) and device.type == "cpu"
+    engine = _find_openvino() if is_known else None
+    return TORCH if engine is None else f"openvino {engine.__version__}"
 
 
 def prepare_network(
