@@ -80,7 +80,13 @@ class PerClass:
 
 @dataclass(frozen=True)
 class LabelledPerClass(PerClass):
-    """The same rows, but a method may learn from the whole database: these rows have labels."""
+    """The same rows, but a method may learn from the whole database: these rows have labels.
+
+    Attributes
+    ----------
+    queries : number of queries of each class
+    training : number of rows of each class, from the database, whose labels a method may see
+    """
 
     def draw(self, data: Labelled, seed: int) -> ProtocolSplit:
         """Draw from all rows, whatever their standard part."""

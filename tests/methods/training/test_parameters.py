@@ -137,7 +137,7 @@ def test_what_the_report_calls_configuration_has_every_setting_and_no_place():
               "resume", "log", "verbose", "device", "n_threads", "scoring", "posterior_cache",
               "random_state"}  # fmt: skip
     names = {declared.name for declared in fields(TrainingParameters)}
-    assert set(config) == (names - places) | {"seed"}
+    assert set(config) == (names - places) | {"seed", "mixes_classes"}
 
 
 def test_the_callers_generator_is_left_alone_by_a_fit():
