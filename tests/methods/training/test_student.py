@@ -102,6 +102,15 @@ def test_a_student_that_was_killed_ends_as_one_that_was_not(
         )
 
 
+def test_bits_that_were_trained_without_the_other_rows_are_not_taken_for_the_students(
+    pictures, tmp_path
+):
+    x, y, _ = split(pictures)
+    build(fine_tune="last:4", posterior=1, checkpoint=tmp_path).fit(x, y)
+    with pytest.raises(InputError, match="belongs to another training"):
+        fit(pictures, posterior=1, checkpoint=tmp_path)
+
+
 def _killed(*given):
     raise KeyboardInterrupt
 

@@ -169,7 +169,8 @@ def prepare(
             architecture,
             supervision,
             split,
-            [rows] if logged is None else [rows, logged.rows],
+            [rows, *([] if logged is None else [logged.rows])],
+            unlabelled,
         ),
     )
 
@@ -396,6 +397,7 @@ def identify_training(
     supervision: Supervision,
     split: RowSplit,
     arrays: list[np.ndarray],
+    unlabelled: np.ndarray | None,
 ) -> str:
     """A fingerprint of all that the training depends on, for its checkpoints; "" without them."""
     if config.checkpoint is None:
@@ -408,4 +410,6 @@ def identify_training(
         "split": split.to_json(),
         "supervision": supervision.digest(),
     }
+    if unlabelled is not None:
+        facts["unlabelled"] = compute_fingerprint({}, [unlabelled])
     return compute_fingerprint(facts, arrays)
