@@ -29,7 +29,7 @@ NAMES = tuple(N_FEATURES)
 BLOCK = 64  # images at a time
 
 
-class _Pictures(nn.Module):
+class _ResizedImages(nn.Module):
     """Images (n, H, W, 3) as the first layer reads them: (n, 3, size, size)."""
 
     def __init__(self, image_size: int) -> None:
@@ -51,7 +51,7 @@ class EfficientNetLite0(nn.Module):
     def __init__(self, image_size: int, pretrained: bool = True) -> None:
         super().__init__()
         package = extra("efficientnet_lite_pytorch", "the backbone", "backbone")
-        self.prepare = _Pictures(image_size)
+        self.prepare = _ResizedImages(image_size)
         self.network = package.EfficientNet.from_name("efficientnet-lite0")
         if pretrained:
             self.network.load_state_dict(torch.load(_weights_path(), weights_only=True))

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from rankbits import affinity
 from rankbits.methods.supervision import Supervision
+from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 from rankbits.methods.training.classifiers import draw_unseen
 from rankbits.methods.training.sample_pool import MOST_SAMPLES
@@ -87,5 +88,6 @@ def label_rows(tuner: Tuner, rows: np.ndarray, teachers: Sequence[Tuned]) -> np.
         [teacher.factor * tuner.ask(teacher.network, Asked(rows, 1)) for teacher in teachers]
     )
     chances = functional.softmax(logits.mean(0), dim=1).cpu()
-    finished.save({"chances": chances}, {"seed": config.seed})
+    if parallel.rank() == 0:
+        finished.save({"chances": chances}, {"seed": config.seed})
     return np.asarray(chances.numpy())
