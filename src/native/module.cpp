@@ -99,4 +99,5 @@ NB_MODULE(_kernels, m) {
     define_search(m);
     define_ranked(m);
     define_additive(m);
+    define_faults(m);
 }

@@ -37,3 +37,4 @@ void define_search(nb::module_& m);  // which calls the next
 void define_rescore(nb::module_& m);
 void define_ranked(nb::module_& m);
 void define_additive(nb::module_& m);
+void define_faults(nb::module_& m);

@@ -1,32 +1,79 @@
-"""Memory that is mapped from a file, and whether the file still holds all of it.
+"""Memory that is mapped from a file, and whether the file is still the one that was mapped.
 
-Reading a page that a truncated file no longer has kills the process (SIGBUS), so the size of the
-file is checked before mapped memory is handed out. The check is one `fstat`; a file that shrinks
-after it can still do harm.
+Reading a page that a truncated file no longer has kills a process (SIGBUS). Every mapping that is
+known here is watched: such a page reads as zeros instead, and the watch remembers it. So whoever
+computes from mapped memory does it in an `unchanged` block, which looks at the file before and
+after: a block that ends without an error has read the bytes that the file had when it was opened.
+
+Files are told apart by their size and the time of their last write. The name may go to another
+file, or go away: a mapping holds on to the file that it was made of.
 """
 
 import mmap
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from rankbits import _native
 from rankbits.errors import FileFormatError
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+_watches: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
+
+
+class Change(IntEnum):
+    """What has happened to a mapped file, as the watch tells it."""
+
+    NONE = 0
+    UNKNOWN = 1  # it was written so recently that the time of another write may be the same
+    WRITTEN = 2
+    CUT = 3
+
+
+class Mapped(Protocol):
+    """What may be mapped from a file."""
+
+    def require_same_file(self) -> None:
+        """Raise a FileFormatError if the file is no longer the one that was mapped."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:
-    """The mapping behind an array and the bytes that its file must have."""
+    """A mapping, and the file behind it.
+
+    Attributes
+    ----------
+    mapping : the bytes
+    n_bytes : how many bytes the file must have
+    name : what messages call the file
+    remedy : what messages advise
+    """
 
     mapping: mmap.mmap
     n_bytes: int
     name: str
+    remedy: str = "write the file again and load it anew"
+
+    @classmethod
+    def of(cls, mapping: mmap.mmap, name: str, handle: int, remedy: str) -> "MappedFile":
+        """A mapping from its beginning on of a file, of which `handle` is an open descriptor."""
+        _watch(mapping, os.dup(handle))
+        return cls(mapping, len(mapping), name, remedy)
 
     @classmethod
     def behind(cls, array: np.ndarray) -> "MappedFile | None":
         """What an array is mapped from; None if its memory has no file behind it."""
         owner: Any = array
-        start, name = 0, "the file behind the codes"
+        start, name = 0, ""
         while not isinstance(owner, mmap.mmap):
             if isinstance(owner, np.memmap) and owner.offset is not None:
                 start = owner.offset - owner.offset % mmap.ALLOCATIONGRANULARITY
@@ -38,13 +85,100 @@ class MappedFile:
             owner.size()
         except (OSError, ValueError):  # anonymous memory
             return None
-        return cls(owner, start + len(owner), name)
+        if owner not in _watches:
+            _watch(owner, _handle_of(name, owner))
+        return cls(owner, start + len(owner), name or "the file behind the array")
 
-    def require_whole(self) -> None:
-        """Refuse memory whose file has become shorter than what is mapped of it."""
-        size = self.mapping.size()
-        if size < self.n_bytes:
-            raise FileFormatError(
-                f"{self.name} was truncated while it was mapped ({self.n_bytes} bytes at first, "
-                f"now {size}); write the file again and load it anew"
-            )
+    def change(self) -> Change:
+        """What has happened to the file since it was mapped.
+
+        Whoever can write to a mapping may do so: then only what was cut off counts.
+        """
+        change = Change(_native.look_at_mapping(_watches[self.mapping]))
+        if change == Change.CUT or self.mapping.size() < self.n_bytes:
+            return Change.CUT
+        if change == Change.NONE:
+            return change
+        with memoryview(self.mapping) as view:
+            return change if view.readonly else Change.NONE
+
+    def require_same_file(self, verify: Callable[[], None] | None = None) -> None:
+        """Refuse memory whose file is not the one that was mapped.
+
+        Parameters
+        ----------
+        verify : function that raises unless the file has the bytes that it had, or None
+            Called where the time of the last write does not say whether the file has changed.
+        """
+        change = self.change()
+        if change == Change.NONE:
+            return
+        if change == Change.UNKNOWN:
+            if verify is not None:
+                verify()
+            _native.accept_mapping(_watches[self.mapping])
+            return
+        if change == Change.WRITTEN:
+            what = "was written to while it was in use"
+        else:
+            sizes = f"it had {self.n_bytes} bytes, it has {self.mapping.size()}"
+            what = f"was truncated while it was in use: {sizes}"
+        raise FileFormatError(f"{self.name} {what}; {self.remedy}")
+
+
+@contextmanager
+def unchanged(*sources: Any) -> Iterator[None]:
+    """A block in which the files behind arrays stay as they are; if not, a FileFormatError.
+
+    Parameters
+    ----------
+    sources : arrays, `Mapped` objects, or anything else, which is left alone
+    """
+    files = [file for file in map(_mapped_of, sources) if file is not None]
+    for file in files:
+        file.require_same_file()
+    try:
+        yield
+    finally:  # what was read of a file that changed may also have led to an error
+        for file in files:
+            file.require_same_file()
+
+
+def reads_unchanged(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make a function fail if a file changes while it runs that an argument is mapped from."""
+
+    @wraps(function)
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        with unchanged(*args, *kwargs.values()):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array of a .npy file, mapped and watched."""
+    array = np.lib.format.open_memmap(path, mode="r")
+    MappedFile.behind(array)
+    return array
+
+
+def _mapped_of(source: Any) -> Mapped | None:
+    if isinstance(source, np.ndarray):
+        return None if source.base is None else MappedFile.behind(source)
+    return source if hasattr(source, "require_same_file") else None
+
+
+def _watch(mapping: mmap.mmap, handle: int) -> None:
+    watch = _native.watch_mapping(np.frombuffer(mapping, np.uint8), handle)
+    _watches[mapping] = watch
+    weakref.finalize(mapping, _native.release_mapping, watch).atexit = False
+
+
+def _handle_of(name: str, mapping: mmap.mmap) -> int:
+    """A descriptor of the file that a mapping of somebody else was made of; -1 if it is gone."""
+    with suppress(OSError):
+        handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if os.fstat(handle).st_size == mapping.size():
+            return handle
+        os.close(handle)
+    return -1

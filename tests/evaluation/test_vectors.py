@@ -296,7 +296,7 @@ def test_a_mapped_file_that_was_truncated_is_an_error(tmp_path):
     path = tmp_path / "x.npy"
     database = _mapped(path, np.ones((4000, 8), np.float32))
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(FileFormatError, match="was truncated while it was mapped"):
+    with pytest.raises(FileFormatError, match="was truncated while it was in use"):
         evaluate_vectors(np.ones((1, 8)), database, affinity.levels(np.ones((1, 4000), int)))
 
 

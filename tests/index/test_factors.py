@@ -195,7 +195,7 @@ def test_factors_belong_to_an_index_that_was_made_for_them():
     index = HammingIndex(8)
     with pytest.raises(InputError, match="factors must come to an index that was made with"):
         index.add(CODES, factors=FACTORS)
-    with pytest.raises(InputError, match="factors are there in an index that was made with"):
+    with pytest.raises(InputError, match="factors need an index that was made with"):
         index.factors()
     with pytest.raises(InputError, match="correction must come with an index that was made with"):
         index.search_real(np.ones((1, 8)), 1, correction=np.ones((3, 256)))

@@ -6,7 +6,7 @@ the last digits. `RANKBITS_NUM_THREADS` bounds the threads of a call that does n
 wants. Both are read at the first call, not at import, so that a wrong value is an error like any
 other.
 
-Called from `codes`, `histogram`, `objectives` and `index` only.
+Called from `codes`, `histogram`, `objectives` and `index`, and from `_mapped`, which watches files.
 """
 
 import os
@@ -21,6 +21,7 @@ from rankbits._native._kernels import (
     RankedTies,
     SoftHistogram32,
     SoftHistogram64,
+    accept_mapping,
     ap_of_counts,
     are_within,
     best_scores,
@@ -33,8 +34,10 @@ from rankbits._native._kernels import (
     improve_codes,
     largest_counts,
     level_range,
+    look_at_mapping,
     multiply_rows,
     polygammas,
+    release_mapping,
     scan,
     scan_real,
     score_bytes,
@@ -43,6 +46,7 @@ from rankbits._native._kernels import (
     soft_histogram,
     tabulate_ties,
     to_planes,
+    watch_mapping,
 )
 from rankbits._native._kernels import dispatch as _dispatch
 from rankbits._native._kernels import use_dispatch as _use_dispatch
@@ -53,6 +57,7 @@ __all__ = [
     "Mih",
     "RankedTies",
     "SoftHistogram",
+    "accept_mapping",
     "ap_of_counts",
     "are_within",
     "best_scores",
@@ -67,8 +72,10 @@ __all__ = [
     "improve_codes",
     "largest_counts",
     "level_range",
+    "look_at_mapping",
     "multiply_rows",
     "polygammas",
+    "release_mapping",
     "scan",
     "scan_real",
     "score_bytes",
@@ -79,6 +86,7 @@ __all__ = [
     "threads",
     "to_planes",
     "use_dispatch",
+    "watch_mapping",
 ]
 
 SoftHistogram = SoftHistogram32 | SoftHistogram64

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from rankbits import _check
+from rankbits._mapped import unchanged
 from rankbits.errors import InputError
 
 MAX_LEVELS = 1 << 16
@@ -50,6 +51,11 @@ class Affinity(ABC):
             pairs = there[start:end]
             positions[pairs] = self.block(np.array([query]), items[pairs])[0]
         return positions
+
+    def require_same_file(self) -> None:
+        """Raise a FileFormatError if a file that an array of it is mapped from has changed."""
+        with unchanged(*vars(self).values()):
+            pass
 
     @property
     def index_dtype(self) -> np.dtype:

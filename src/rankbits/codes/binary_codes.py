@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
-from rankbits._mapped import MappedFile
+from rankbits._mapped import MappedFile, unchanged
 from rankbits.codes import files
 from rankbits.codes.note import MAX_BITS, Note, checked_model, require_same_model
 from rankbits.codes.sides import checked_side, require_same_side
@@ -64,9 +64,8 @@ class BinaryCodes:
                 f"{_check.describe(array)}; {_advice(array, width)}"
             )
         file = MappedFile.behind(array)
-        if file is not None:
-            file.require_whole()
-        contiguous = np.ascontiguousarray(array)
+        with unchanged(array):
+            contiguous = np.ascontiguousarray(array)
         view = contiguous.view()
         view.flags.writeable = False
         is_copy = file is not None and not np.may_share_memory(contiguous, array)
@@ -80,9 +79,17 @@ class BinaryCodes:
     @property
     def packed(self) -> np.ndarray:
         """The bytes, uint8 of shape (n, ceil(n_bits / 8)), read-only."""
-        if self._file is not None:
-            self._file.require_whole()
+        self.require_same_file()
         return self._packed
+
+    def require_same_file(self) -> None:
+        """Raise a FileFormatError if a file that the codes are mapped from is no longer the same.
+
+        Whoever computes from `packed` does this afterwards: a computation between two calls that
+        pass has read the bytes that the file had when it was opened.
+        """
+        if self._file is not None:
+            self._file.require_same_file()
 
     @property
     def n_bits(self) -> int:
@@ -116,14 +123,16 @@ class BinaryCodes:
         spare = -self.n_bits % 8
         if spare == 0:
             return
-        last = self.packed[:, -1]
-        for start in range(0, len(last), _CHECK_ROWS):
-            stray = np.flatnonzero(last[start : start + _CHECK_ROWS] & ((1 << spare) - 1))
-            if stray.size:
-                raise InputError(
-                    f"codes of {self.n_bits} bits must end in {spare} zero bits, row "
-                    f"{start + int(stray[0])} does not; pass the right n_bits or clear those bits"
-                )
+        with unchanged(self):
+            last = self.packed[:, -1]
+            for start in range(0, len(last), _CHECK_ROWS):
+                stray = np.flatnonzero(last[start : start + _CHECK_ROWS] & ((1 << spare) - 1))
+                if stray.size:
+                    raise InputError(
+                        f"codes of {self.n_bits} bits must end in {spare} zero bits, row "
+                        f"{start + int(stray[0])} does not; pass the right n_bits or clear those "
+                        "bits"
+                    )
 
     @classmethod
     def from_bits(cls, array: Any) -> "BinaryCodes":
@@ -219,12 +228,14 @@ class BinaryCodes:
             require_same_model(model, codes.model, "some of the codes", "others")
             require_same_side(side, codes.side)
             model, side = model or codes.model, side or codes.side
-        packed = np.concatenate([codes.packed for codes in parts])
+        with unchanged(*parts):
+            packed = np.concatenate([codes.packed for codes in parts])
         return cls(packed, parts[0].n_bits, model, side)
 
     def bits(self) -> np.ndarray:
         """The codes as an (n, b) uint8 array of 0 and 1."""
-        return np.unpackbits(self.packed, axis=1, count=self.n_bits)
+        with unchanged(self):
+            return np.unpackbits(self.packed, axis=1, count=self.n_bits)
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -236,7 +247,8 @@ class BinaryCodes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BinaryCodes):
             return NotImplemented
-        return self.n_bits == other.n_bits and np.array_equal(self.packed, other.packed)
+        with unchanged(self, other):
+            return self.n_bits == other.n_bits and np.array_equal(self.packed, other.packed)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -244,7 +256,8 @@ class BinaryCodes:
         """Codes of some rows: a slice (no copy), an index array, a mask, or one row number."""
         if isinstance(rows, tuple):
             raise InputError("codes are sliced by rows only: codes[rows]")
-        packed = self.packed[rows]
+        with unchanged(self):
+            packed = self.packed[rows]
         packed = packed if packed.ndim == 2 else packed[None]
         return BinaryCodes(packed, self.n_bits, self.model, self.side)
 

@@ -5,11 +5,12 @@ mapped into memory when it is read.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from rankbits._files import require_file, write_atomically
+from rankbits._mapped import unchanged
 from rankbits.codes import npy, npz, parquet, stored, tensors
 from rankbits.codes.arrow import Columns
 from rankbits.codes.note import Note
@@ -26,10 +27,12 @@ def write_codes(path: Path, note: Note, n: int, blocks: Iterable[np.ndarray]) ->
         writers.get(_ending(path), npy.write)(file, note, n, blocks)
 
 
-def in_blocks(packed: np.ndarray) -> Iterable[np.ndarray]:
-    """An array as blocks, for `write_codes`."""
+def in_blocks(packed: np.ndarray) -> Iterator[np.ndarray]:
+    """An array as blocks, for `write_codes`; a file that it is mapped from must not change."""
     size = stored.BLOCK
-    return (packed[start : start + size] for start in range(0, len(packed), size))
+    with unchanged(packed):
+        for start in range(0, len(packed), size):
+            yield packed[start : start + size]
 
 
 def read_codes(path: Path, key: str | None = None) -> tuple[np.ndarray, Note]:

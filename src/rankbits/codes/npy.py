@@ -8,11 +8,12 @@ trailer is lines of `rankbits:KEY=VALUE`, of which n_bits is the last.
 import io
 import re
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from rankbits._files import READ_ERRORS, one_line
+from rankbits._mapped import map_npy
 from rankbits.codes.note import Note
 from rankbits.codes.stored import checked_blocks, require_packed
 from rankbits.errors import FileFormatError
@@ -69,7 +70,7 @@ def read_note(path: str) -> Note | None:
 def _map(path: str) -> tuple[np.ndarray, Note | None]:
     """The array of a .npy file, mapped, and what its trailer says."""
     try:
-        array = np.lib.format.open_memmap(path, mode="r")
+        array: Any = map_npy(path)
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
             file.seek(array.offset + array.nbytes)

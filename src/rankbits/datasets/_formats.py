@@ -6,6 +6,7 @@ import numpy as np
 
 from rankbits._check import extra
 from rankbits._files import unreadable_files_refused
+from rankbits._mapped import map_npy
 from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError
 
@@ -19,7 +20,7 @@ def read_npy(path: str, key: str | None) -> np.ndarray:
         raise InputError(f"key must not be given for a .npy file, {path} holds one array")
     require_magic(path, _NPY_MAGIC, ".npy")
     with unreadable_files_refused(path, ".npy"):
-        return np.lib.format.open_memmap(path, mode="r")
+        return map_npy(path)
 
 
 def read_npz(path: str, key: str | None) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rankbits import _check
 from rankbits._files import require_file
+from rankbits._mapped import unchanged
 from rankbits.datasets._features import Labelled, without_labels
 from rankbits.errors import FileFormatError
 
@@ -40,7 +41,8 @@ def load_tiny_gist(path: str | os.PathLike[str], n_rows: int = 1_000_000) -> Lab
     if size < n_rows * _ROW_BYTES:
         raise FileFormatError(f"{file} must have {n_rows} rows, it has {size // _ROW_BYTES}")
     stored = np.memmap(file, "<f4", "r", shape=(n_rows, N_NUMBERS))
-    x = np.array(stored, np.float32)
+    with unchanged(stored):
+        x = np.array(stored, np.float32)
     bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
     if len(bad):
         raise FileFormatError(f"{file} must have finite numbers, row {bad[0]} has others")

@@ -13,6 +13,7 @@ import numpy as np
 
 from rankbits._check import extra
 from rankbits._files import unreadable_files_refused
+from rankbits._mapped import unchanged
 from rankbits._unpacking import batch_rows, require_unpackable_parquet
 from rankbits.datasets._arrays import load_array, split_key
 from rankbits.datasets._formats import pick_key
@@ -83,8 +84,7 @@ class RowFile:
         """Blocks of `step` rows, the last one shorter, from row `start`, a multiple of step."""
         if _is_parquet(self.path):
             return _regrouped(_parquet_parts(self, start), step)
-        rows = load_array(self.path, self.key)
-        return (np.asarray(rows[k : k + step]) for k in range(start, len(rows), step))
+        return _array_blocks(load_array(self.path, self.key), start, step)
 
 
 def open_rows(path: str | os.PathLike[str]) -> RowFile:
@@ -97,6 +97,12 @@ def open_rows(path: str | os.PathLike[str]) -> RowFile:
             f"{path} must hold rows of numbers, shape (n, features), got shape {shape}"
         )
     return RowFile(file, key, shape[0], shape[1:])
+
+
+def _array_blocks(rows: np.ndarray, start: int, step: int) -> Iterator[np.ndarray]:
+    for k in range(start, len(rows), step):
+        with unchanged(rows):
+            yield np.asarray(rows[k : k + step])
 
 
 def _is_parquet(file: str) -> bool:

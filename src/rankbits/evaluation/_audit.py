@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from rankbits import _check, metrics
+from rankbits._mapped import reads_unchanged
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
@@ -40,6 +41,7 @@ PerQuery = dict[str, np.ndarray]
 Orders = dict[str, np.ndarray | None]
 
 
+@reads_unchanged
 def audit(
     queries: BinaryCodes,
     database: BinaryCodes,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
+from rankbits._mapped import reads_unchanged
 from rankbits.affinity import Affinity
 from rankbits.codes import BinaryCodes, require_same_bits
 from rankbits.errors import InputError
@@ -21,6 +22,7 @@ from rankbits.histogram import CodeDistances, TieHistogram, count_ties
 from rankbits.metrics import NamedMetric, parse_metrics
 
 
+@reads_unchanged
 def evaluate(
     queries: BinaryCodes | None,
     database: BinaryCodes,

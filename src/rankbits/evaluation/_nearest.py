@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
+from rankbits._mapped import reads_unchanged
 from rankbits.evaluation._reference import NO_ITEM
 from rankbits.histogram import VectorDistances, own_items
 
@@ -12,6 +13,7 @@ _CELLS = 1 << 20  # distances of a block
 _QUERIES = 256
 
 
+@reads_unchanged
 def nearest_vectors(
     queries: Any,
     database: Any,

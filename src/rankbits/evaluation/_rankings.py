@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
+from rankbits._mapped import reads_unchanged
 from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 from rankbits.evaluation._by_distance import depth_of, refuse_radius
@@ -20,6 +21,7 @@ _RANKED_BY = "given lists of results"
 _CELLS = 1 << 19  # counts of the rankings that are scored together
 
 
+@reads_unchanged
 def evaluate_rankings(
     ids: Any,
     affinity: Affinity | None,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
+from rankbits._mapped import reads_unchanged
 from rankbits.affinity import Affinity
 from rankbits.evaluation._by_distance import evaluate_by_distance
 from rankbits.evaluation._reference import score_all
@@ -21,6 +22,7 @@ RANKED_BY = {
 }
 
 
+@reads_unchanged
 def evaluate_vectors(
     queries: Any,
     database: Any,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits._mapped import reads_unchanged
 from rankbits.affinity import Affinity, Classes, Judgements, Tags
 from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 from rankbits.errors import InputError
@@ -28,6 +29,7 @@ _PAIR_BYTES = 1 << 20
 _LEVEL_QUERIES, _LEVEL_ITEMS = 64, 1 << 13
 
 
+@reads_unchanged
 def count_ties(
     queries: BinaryCodes,
     database: BinaryCodes,

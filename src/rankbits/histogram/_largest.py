@@ -3,9 +3,11 @@
 import numpy as np
 
 from rankbits import _native
+from rankbits._mapped import reads_unchanged
 from rankbits.codes import BinaryCodes, require_same_bits, require_unchanged
 
 
+@reads_unchanged
 def largest_codes(
     queries: BinaryCodes, database: BinaryCodes, *, n_threads: int | None = None
 ) -> np.ndarray:
@@ -32,6 +34,7 @@ def largest_codes(
     return np.ascontiguousarray(largest[:, : queries.n_bits + 1])
 
 
+@reads_unchanged
 def distinct_codes(database: BinaryCodes) -> tuple[np.ndarray, np.ndarray]:
     """Distinct packed codes and the number of items on each.
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check, _native
-from rankbits._mapped import MappedFile
 from rankbits.errors import InputError
 
 VECTOR_METRICS = ("cosine", "ip", "l2")
@@ -69,13 +68,10 @@ class VectorDistances:
         self.most_items = _BLOCK_ITEMS
         if not _is_readable(self.database):  # a block is a copy
             self.most_items = max(1, _WIDE_CELLS // vectors.shape[1])
-        self._file = MappedFile.behind(self.database)
         self.what = "vectors"
 
     def open_block(self, items: slice, n_threads: int | None) -> "_VectorBlock":
         """The vectors of a slice of items."""
-        if self._file is not None:
-            self._file.require_whole()
         return _VectorBlock(self, items, _native.threads(n_threads))
 
 

@@ -169,19 +169,23 @@ class Collection(Searchable):
                 raise InputError(f"the collection of {self.folder} is closed; open it again")
             self._database.require_process()
             known = self._state
-            if known is None or not (self._is_sure or known.change == self._database.change()):
+            if known is None or known.is_damaged or not self._is_last(known):
                 self._state = known = self._database.load(known, verify=self._verifies)
                 self._is_sure = self._is_writable
             return known
 
-    def _apply(self, change: Change[Result]) -> Result:
+    def _is_last(self, known: State) -> bool:
+        """Whether no change has followed a state."""
+        return self._is_sure or known.change == self._database.change()
+
+    def _apply(self, change: Change[Result], *sources: Any) -> Result:
         with self._lock:
             if not self._is_writable:
                 raise InputError(
                     f"writable must be True to change {self.folder}; open it with writable=True"
                 )
-            state = self._current()
-            new, result = change(state, self._database)
+            with self._moment(*sources) as state:
+                new, result = change(state, self._database)
             if new is not state:
                 new = replace(new, change=state.change + 1)
                 self._is_sure = False

@@ -85,9 +85,11 @@ class HammingIndex(Searchable):
     def _current(self) -> State:
         return self._state
 
-    def _apply(self, change: Change[Result]) -> Result:
+    def _apply(self, change: Change[Result], *sources: Any) -> Result:
         with self._lock:
-            self._state, result = change(self._state, InMemory())
+            with self._moment(*sources) as state:
+                new, result = change(state, InMemory())
+            self._state = new
         return result
 
     def save(self, folder: str | os.PathLike[str]) -> None:

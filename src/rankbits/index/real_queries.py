@@ -116,7 +116,6 @@ def _search_part(
     correction: np.ndarray,
 ) -> Answer:
     segment = part.segment
-    segment.require_whole()
     scores = np.full((len(weights), k), -np.inf, np.float32)
     rows = np.full((len(weights), k), NO_ID, np.int64)
     counts = np.zeros(len(weights), np.int64)

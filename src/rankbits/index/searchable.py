@@ -5,12 +5,14 @@ search sees one moment, also while another thread changes the index.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits._mapped import unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import inputs, real_queries
@@ -39,8 +41,18 @@ class Searchable(ABC):
         """The state as it stands."""
 
     @abstractmethod
-    def _apply(self, change: Change[Result]) -> Result:
-        """Make a change the current state, as a whole or not at all."""
+    def _apply(self, change: Change[Result], *sources: Any) -> Result:
+        """Make a change the current state, as a whole or not at all.
+
+        What the change reads, `sources` included, must stay as it is until the change is made.
+        """
+
+    @contextmanager
+    def _moment(self, *sources: Any) -> Iterator[State]:
+        """The state as it stands, for a block in which the files that it reads must not change."""
+        state = self._current()
+        with unchanged(state, *sources):
+            yield state
 
     # What it holds
 
@@ -74,24 +86,28 @@ class Searchable(ABC):
         return len(self._current())
 
     def __contains__(self, item: object) -> bool:
-        return inputs.is_id(item) and bool(self._current().has(np.array([item], np.int64))[0])
+        if not inputs.is_id(item):
+            return False
+        with self._moment() as state:
+            return bool(state.has(np.array([item], np.int64))[0])
 
     @property
     def ids(self) -> np.ndarray:
         """Ids of all items, ascending."""
-        return self._current().ids
+        with self._moment() as state:
+            return state.ids
 
     def codes(self, ids: Any = None) -> BinaryCodes:
         """The codes of some items, in the order of ids; of all, in ascending order of id."""
-        state = self._current()
-        return state.codes(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
+        with self._moment(ids) as state:
+            return state.codes(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
 
     def factors(self, ids: Any = None) -> np.ndarray:
         """The factors of some items, uint8 (n, 2), in the order of ids; of all, ascending."""
-        state = self._current()
-        if not state.has_factors:
-            raise InputError("factors are there in an index that was made with factors=True only")
-        return state.factors(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
+        with self._moment(ids) as state:
+            if not state.has_factors:
+                raise InputError("factors need an index that was made with factors=True")
+            return state.factors(state.ids if ids is None else inputs.ids_of(ids, may_repeat=True))
 
     @property
     def n_bytes(self) -> int:
@@ -106,17 +122,21 @@ class Searchable(ABC):
         Returns their ids. An id that exists already is an error; see `upsert`. An index with
         factors needs those of each code, uint8 of shape (n, 2).
         """
-        return self._apply(lambda state, builder: changes.add(state, codes, ids, builder, factors))
+        return self._apply(
+            lambda state, builder: changes.add(state, codes, ids, builder, factors),
+            *(codes, ids, factors),
+        )
 
     def upsert(self, codes: Codes, ids: Any, *, factors: Any = None) -> None:
         """Add codes, replacing those that are there under the same id, in one step."""
         self._apply(
-            lambda state, builder: (changes.upsert(state, codes, ids, builder, factors), None)
+            lambda state, builder: (changes.upsert(state, codes, ids, builder, factors), None),
+            *(codes, ids, factors),
         )
 
     def remove(self, ids: Any) -> None:
         """Remove items; if one of them does not exist, that is an error and nothing is removed."""
-        self._apply(lambda state, builder: (changes.remove(state, ids, builder), None))
+        self._apply(lambda state, builder: (changes.remove(state, ids, builder), None), ids)
 
     def compact(self) -> None:
         """Bring all items into one part and forget removed ones for good."""
@@ -184,25 +204,27 @@ class Searchable(ABC):
         scores, ids : float32 and int64 arrays (queries, k) for `rescore`, by (score, id)
             Where fewer than k items may be returned, places are filled with infinity and -1.
         """
-        state = self._current()
-        is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        queries = inputs.queries_of(codes, state.code_bits, state.model)
-        k = inputs.how_many(k)
-        n_scored = pool_size(rescore, pool, k, len(state))
-        if rescore is not None:
-            rescore.require(len(queries), state.code_bits)
-        k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
-        request = self._searcher.request(
-            n_nearest, state.code_bits, is_complete, n_threads, options
-        )
-        if isinstance(rescore, asymmetric) and rescore.can_scan and n_nearest >= len(state):
-            scores, ids = real_queries.search(state, rescore.logits, k, request.n_threads, allowed)
-            return 0.0 - scores, ids
-        answer = self._searcher.search(state, queries, request, allowed)
-        if rescore is not None:
-            candidates = Candidates(queries, answer, state.codes, request.n_threads)
-            return rescored(candidates, rescore, k)
-        return answer if is_complete else table(answer, k)
+        with self._moment(codes, allowed) as state:
+            is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
+            queries = inputs.queries_of(codes, state.code_bits, state.model)
+            k = inputs.how_many(k)
+            n_scored = pool_size(rescore, pool, k, len(state))
+            if rescore is not None:
+                rescore.require(len(queries), state.code_bits)
+            k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
+            request = self._searcher.request(
+                n_nearest, state.code_bits, is_complete, n_threads, options
+            )
+            if isinstance(rescore, asymmetric) and rescore.can_scan and n_nearest >= len(state):
+                scores, ids = real_queries.search(
+                    state, rescore.logits, k, request.n_threads, allowed
+                )
+                return 0.0 - scores, ids
+            answer = self._searcher.search(state, queries, request, allowed)
+            if rescore is not None:
+                candidates = Candidates(queries, answer, state.codes, request.n_threads)
+                return rescored(candidates, rescore, k)
+            return answer if is_complete else table(answer, k)
 
     def search_real(
         self,
@@ -240,12 +262,12 @@ class Searchable(ABC):
             Largest score first, equal ones in order of id. Where fewer than k items may be
             returned, places are filled with minus infinity and -1.
         """
-        state = self._current()
-        numbers = real_queries.weights_of(weights, state.code_bits)
-        tables = real_queries.correction_of(correction, numbers, has_factors=state.has_factors)
-        k = min(inputs.how_many(k), len(state))
-        threads = _native.threads(self.n_threads if n_threads is None else n_threads)
-        return real_queries.search(state, numbers, k, threads, allowed, tables)
+        with self._moment(weights, allowed, correction) as state:
+            numbers = real_queries.weights_of(weights, state.code_bits)
+            tables = real_queries.correction_of(correction, numbers, has_factors=state.has_factors)
+            k = min(inputs.how_many(k), len(state))
+            threads = _native.threads(self.n_threads if n_threads is None else n_threads)
+            return real_queries.search(state, numbers, k, threads, allowed, tables)
 
     def within(
         self,
@@ -257,11 +279,11 @@ class Searchable(ABC):
         **options: Any,
     ) -> Ragged:
         """Every item at distance `radius` or less of each query, in order of (distance, id)."""
-        state = self._current()
-        queries = inputs.queries_of(codes, state.code_bits, state.model)
-        reach = min(_check.whole("radius", radius, 0), state.code_bits)
-        request = self._searcher.request(0, reach, True, n_threads, options)
-        return self._searcher.search(state, queries, request, allowed)
+        with self._moment(codes, allowed) as state:
+            queries = inputs.queries_of(codes, state.code_bits, state.model)
+            reach = min(_check.whole("radius", radius, 0), state.code_bits)
+            request = self._searcher.request(0, reach, True, n_threads, options)
+            return self._searcher.search(state, queries, request, allowed)
 
     def tie_counts(
         self, codes: Codes, *, allowed: Any = None, n_threads: int | None = None
@@ -270,18 +292,18 @@ class Searchable(ABC):
 
         Sizes of ties, and of what `within` would return, without the memory of a result.
         """
-        state = self._current()
-        queries = inputs.queries_of(codes, state.code_bits, state.model)
-        threads = _native.threads(self.n_threads if n_threads is None else n_threads)
-        return tie_counts(state, queries, allowed, threads)
+        with self._moment(codes, allowed) as state:
+            queries = inputs.queries_of(codes, state.code_bits, state.model)
+            threads = _native.threads(self.n_threads if n_threads is None else n_threads)
+            return tie_counts(state, queries, allowed, threads)
 
     def tune(self, codes: Codes, k: int, *, n_threads: int | None = None) -> None:
         """Build now what later searches would build, and let kind "auto" measure on these queries.
 
         Without it, "auto" scans until the time of its scans pays for trying something else.
         """
-        state = self._current()
-        queries = inputs.queries_of(codes, state.code_bits, state.model)
-        k = max(1, min(inputs.how_many(k), len(state)))
-        request = self._searcher.request(k, state.code_bits, False, n_threads)
-        self._searcher.tune(state, queries, request)
+        with self._moment(codes) as state:
+            queries = inputs.queries_of(codes, state.code_bits, state.model)
+            k = max(1, min(inputs.how_many(k), len(state)))
+            request = self._searcher.request(k, state.code_bits, False, n_threads)
+            self._searcher.tune(state, queries, request)

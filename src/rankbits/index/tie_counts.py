@@ -24,7 +24,6 @@ def tie_counts(state: State, queries: BinaryCodes, allowed: Any, n_threads: int)
         alive_ids = [part.alive_ids for part in state.parts]
         selections = list(inputs.selections(allowed, alive_ids, len(state)))
     for part, selection in zip(state.parts, selections, strict=True):
-        part.segment.require_whole()
         mask = None if selection is None else _mask(part, selection)
         _add_part(counts, state, part, mask, queries.packed, n_threads)
     return counts

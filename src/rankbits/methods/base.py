@@ -18,6 +18,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankbits import _check
+from rankbits._mapped import reads_unchanged, unchanged
 from rankbits.affinity import Affinity
 from rankbits.codes import MAX_BITS, BinaryCodes
 from rankbits.codes.sides import ITEMS, QUERIES
@@ -50,6 +51,11 @@ class BaseHasher(Estimator):
     query_kinds: ClassVar[tuple[str, ...]] = ("bits", "real")
     # Parameters, arrays and facts that models of an earlier rankbits have under another name.
     _former_names: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in cls.__dict__:
+            cls.fit = reads_unchanged(cls.fit)  # type: ignore[method-assign]
 
     def __init__(self, n_bits: int | None = 32, *, random_state: Any = None) -> None:
         self.n_bits = n_bits
@@ -125,8 +131,9 @@ class BaseHasher(Estimator):
         check_is_fitted(self)
         rows = self._check_X(X, reset=False)
         step = self._block_rows(rows.shape[1:])
-        for start in range(0, len(rows), step):
-            yield logits(self._rows(rows[start : start + step], start))
+        with unchanged(rows):
+            for start in range(0, len(rows), step):
+                yield logits(self._rows(rows[start : start + step], start))
 
     def _block_rows(self, row_shape: tuple[int, ...]) -> int:
         """Rows of a block: neither they nor their logits have more than a million numbers."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbits._mapped import MappedFile
+from rankbits._mapped import unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.codes.sides import ITEMS
 from rankbits.service._parts import Parts
@@ -116,10 +116,8 @@ def _of_items(
         )
     if ids.max(initial=-1) >= len(parts.vectors):
         raise RequestProblem("not-found", f"item {ids.max()} has no row in --vectors")
-    file = MappedFile.behind(parts.vectors)
-    if file is not None:
-        file.require_whole()
-    rows = parts.encoder.rows_of_vectors(np.asarray(parts.vectors[ids]))
+    with unchanged(parts.vectors):
+        rows = parts.encoder.rows_of_vectors(np.array(parts.vectors[ids]))
     return _of_rows(parts, rows, needs_codes, needs_weights)
 
 

@@ -159,7 +159,7 @@ def test_a_truncated_file_is_an_error_before_the_search_reads_it(folder):
     (segment,) = (folder / "segments").glob("*.seg")
     os.truncate(segment, 4096)
     for use in (lambda: index.search(codes(1), 3), lambda: index.codes([1])):
-        with pytest.raises(FileFormatError, match="was truncated while it was mapped"):
+        with pytest.raises(FileFormatError, match="was truncated while it was in use"):
             use()
     assert safe.search(codes(1), 3)[0].tolist() == [[0, 0, 0]]
 

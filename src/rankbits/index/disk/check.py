@@ -66,7 +66,7 @@ def _shared_id(one: Part, other: Part) -> int | None:
     low, high = (int(large.segment.ids[row]) for row in (0, -1))
     start, stop = small.segment.n_until(low - 1), small.segment.n_until(high)
     for at in range(start, stop, _STEP):
-        ids = small.ids_between(at, min(at + _STEP, stop))
+        _, ids = small.rows_between(at, min(at + _STEP, stop))
         is_there = large.rows_of(ids) >= 0
         if is_there.any():
             return int(ids[is_there][0])

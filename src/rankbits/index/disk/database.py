@@ -132,7 +132,7 @@ class Database:
         source: ModuleType = format1 if self.version == format1.VERSION else tables
         manifest = source.read_manifest(database, self.version)
         known_parts = {part.number: part for part in known.parts} if known else {}
-        known_parts = {n: part for n, part in known_parts.items() if n in self._rows}
+        known_parts = {n: part for n, part in known_parts.items() if self._is_known(part)}
         parts = []
         for row in manifest.parts:
             before = known_parts.get(row.number)
@@ -152,6 +152,10 @@ class Database:
         if has_factors and manifest.n_bits <= FACTOR_BITS:
             raise DamageError(f"its codes would have {manifest.n_bits} bits with their factors")
         return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors, side)
+
+    def _is_known(self, part: Part) -> bool:
+        """Whether a part is as it was read; a file that was damaged may have been restored."""
+        return part.number in self._rows and not part.segment.is_damaged
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)

@@ -17,17 +17,18 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, ClassVar
 
 import numpy as np
 
 from rankbits._files import write_atomically
-from rankbits._mapped import MappedFile
+from rankbits._mapped import Change, MappedFile
 from rankbits.codes import MAX_BITS
 from rankbits.errors import FileFormatError
 from rankbits.index.inputs import MAX_ID
-from rankbits.index.store.segment import GROUP, MAX_ROWS, Ids, Segment
+from rankbits.index.store.segment import GROUP, MAX_ROWS, Ids, Segment, aligned, packed_of
 
 VERSION = 1
 BLOCK = 1 << 20
@@ -84,11 +85,22 @@ class Header:
         """Bytes of the whole file."""
         return self.table_at + 4 * self.n_blocks
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Start and end of each block."""
-        for start, stop in ((_PAGE, self.ids_at), (self.ids_at, self.table_at)):
-            for at in range(start, stop, self.block):
-                yield at, min(at + self.block, stop)
+    def blocks_over(self, start: int, stop: int) -> range:
+        """The numbers of the blocks in which bytes of one region lie."""
+        region_at, before = _PAGE, 0
+        if start >= self.ids_at:
+            region_at, before = self.ids_at, -(-(self.ids_at - _PAGE) // self.block)
+        low, high = (start - region_at) // self.block, -(-(stop - region_at) // self.block)
+        return range(before + low, before + high)
+
+    def place_of(self, number: int) -> tuple[int, int]:
+        """Start and end of a block."""
+        n_planes = -(-(self.ids_at - _PAGE) // self.block)
+        if number < n_planes:
+            start, end = _PAGE + number * self.block, self.ids_at
+        else:
+            start, end = self.ids_at + (number - n_planes) * self.block, self.table_at
+        return start, min(start + self.block, end)
 
     def rows_in(self, start: int, stop: int) -> str:
         """Which rows a block holds, in words."""
@@ -161,19 +173,60 @@ class _Region:
 class FileSegment(Segment):
     """A segment whose bytes are those of a mapped file.
 
-    The mapping holds on to the file, also when its name is deleted or given to another file.
+    The mapping holds on to the file, also when its name is deleted or given to another file. Others
+    may cut the file or write to it all the same. So whoever reads planes or ids where they lie does
+    it in a block of `_mapped.unchanged`; what is copied is compared with its checksums.
     """
 
     header: Header
     path: Path
-    mapping: mmap.mmap
+    file: MappedFile
     identity: tuple[int, int]  # device and inode
 
     is_mapped: ClassVar[bool] = True
 
-    def require_whole(self) -> None:
-        """Raise if the file was truncated: reading beyond its end would kill the process."""
-        MappedFile(self.mapping, self.header.file_size, str(self.path)).require_whole()
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the file was cut or written to, so that only reading it anew can help."""
+        return self.file.change() in (Change.CUT, Change.WRITTEN)
+
+    def require_same_file(self) -> None:
+        """Raise unless the file has the bytes that it had."""
+        self.file.require_same_file(self.verify)
+
+    def verify(self) -> None:
+        """Compare every block with its checksum."""
+        for number in range(self.header.n_blocks):
+            self._verified_block(number)
+
+    def rows_between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Packed codes and ids of some rows, copied and then compared with their checksums."""
+        header, low = self.header, start // GROUP
+        places = (_PAGE + group * header.group_bytes for group in (low, -(-stop // GROUP)))
+        planes = self._verified(*places).reshape(-1, *self.planes.shape[1:])
+        packed = packed_of(planes)[start - low * GROUP : stop - low * GROUP]
+        if isinstance(self.ids, range):
+            return packed, self.ids_of(np.arange(start, stop))
+        raw = self._verified(header.ids_at + 8 * start, header.ids_at + 8 * stop)
+        return packed, raw.view("<i8").astype(np.int64, copy=False)
+
+    def in_memory(self) -> Segment:
+        """The same with bytes of its own, which were compared with their checksums."""
+        header = self.header
+        planes = aligned(self.planes.shape)
+        planes.reshape(-1)[:] = self._verified(_PAGE, _PAGE + header.planes_size)
+        ids = self.ids
+        if isinstance(ids, np.ndarray):
+            raw = self._verified(header.ids_at, header.ids_at + 8 * header.n)
+            ids = raw.view("<i8").astype(np.int64, copy=False)
+        return Segment(self.n_bits, planes, ids)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The whole file from front to back, compared with its checksums."""
+        yield self.header.packed()
+        for number in range(self.header.n_blocks):
+            yield self._verified_block(number).tobytes()
+        yield self._checksums.tobytes()
 
     def is_at(self, path: Path) -> bool:
         """Whether a name still leads to this file."""
@@ -182,6 +235,28 @@ class FileSegment(Segment):
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self.identity
+
+    def _verified(self, start: int, stop: int) -> np.ndarray:
+        """Bytes of one region."""
+        data = np.empty(stop - start, np.uint8)
+        for number in self.header.blocks_over(start, stop):
+            low, high = self.header.place_of(number)
+            first, last = max(start, low), min(stop, high)
+            data[first - start : last - start] = self._verified_block(number)[
+                first - low : last - low
+            ]
+        return data
+
+    def _verified_block(self, number: int) -> np.ndarray:
+        start, stop = self.header.place_of(number)
+        data = self.file.mapping[start:stop]  # a copy, which nobody else can change
+        _require_block(self.path, self.header, number, data, self._checksums)
+        return np.frombuffer(data, np.uint8)
+
+    @cached_property
+    def _checksums(self) -> np.ndarray:
+        table = self.file.mapping[self.header.table_at : self.header.file_size]
+        return _checksums_of(self.path, self.header, table)
 
 
 def write_segment(path: Path, header: Header, chunks: Iterable[Segment]) -> Header:
@@ -213,10 +288,9 @@ def copy_segment(segment: FileSegment, path: Path, *, may_link: bool) -> None:
             if segment.is_at(path):
                 return
             path.unlink()  # the name has meanwhile gone to another file
-    segment.require_whole()
     with write_atomically(path, may_replace=False) as file:
-        for start in range(0, segment.header.file_size, BLOCK):
-            file.write(segment.mapping[start : min(start + BLOCK, segment.header.file_size)])
+        for piece in segment.pieces():
+            file.write(piece)
 
 
 def read_segment(path: Path, *, verify: bool) -> FileSegment:
@@ -234,23 +308,32 @@ def read_segment(path: Path, *, verify: bool) -> FileSegment:
         if not stat.S_ISREG(status.st_mode):
             raise FileFormatError(f"{path} must be a plain file")
         header = _read_header(path, file, status.st_size)
-        if verify:
+        mapped = _map(path, handle, header)
+        if verify:  # by reading, which tells what the storage says where it fails
             _verify_blocks(path, file, header)
-        mapping = mmap.mmap(handle, header.file_size, access=mmap.ACCESS_READ)
-    segment = _mapped(path, header, mapping, (status.st_dev, status.st_ino))
+    segment = _mapped(path, header, mapped, (status.st_dev, status.st_ino))
     _require_zero_tail(segment)
     if verify:
         require_structure(segment)
     return segment
 
 
-def _mapped(path: Path, header: Header, raw: mmap.mmap, identity: tuple[int, int]) -> FileSegment:
+def _map(path: Path, handle: int, header: Header) -> MappedFile:
+    try:
+        mapping = mmap.mmap(handle, header.file_size, access=mmap.ACCESS_READ)
+    except ValueError:
+        raise FileFormatError(f"{path} is truncated: it was cut while it was opened") from None
+    return MappedFile.of(mapping, str(path), handle, "restore it from a snapshot")
+
+
+def _mapped(path: Path, header: Header, file: MappedFile, identity: tuple[int, int]) -> FileSegment:
     shape = (-(-header.n // GROUP), header.group_bytes // GROUP, GROUP)
-    planes = np.frombuffer(raw, np.uint8, header.planes_size, _PAGE).reshape(shape)
+    planes = np.frombuffer(file.mapping, np.uint8, header.planes_size, _PAGE).reshape(shape)
     ids: Ids = range(header.first, header.last + 1)
     if not header.is_range:
-        ids = np.frombuffer(raw, "<i8", header.n, header.ids_at).astype(np.int64, copy=False)
-    return FileSegment(header.n_bits, planes, ids, header, path, raw, identity)
+        raw = np.frombuffer(file.mapping, "<i8", header.n, header.ids_at)
+        ids = raw.astype(np.int64, copy=False)
+    return FileSegment(header.n_bits, planes, ids, header, path, file, identity)
 
 
 def _read_header(path: Path, file: IO[bytes], size: int) -> Header:
@@ -291,17 +374,29 @@ def _read_header(path: Path, file: IO[bytes], size: int) -> Header:
 def _verify_blocks(path: Path, file: IO[bytes], header: Header) -> None:
     """Compare every block with its checksum."""
     file.seek(header.table_at)
-    table = file.read(4 * header.n_blocks)
-    if zlib.crc32(table) != header.table_crc:
-        raise FileFormatError(f"{path} is damaged: its table of checksums does not match")
+    checksums = _checksums_of(path, header, file.read(4 * header.n_blocks))
     file.seek(_PAGE)
-    checksums = np.frombuffer(table, "<u4").tolist()
-    for number, (start, stop) in enumerate(header.blocks()):
-        if zlib.crc32(file.read(stop - start)) != checksums[number]:
-            raise FileFormatError(
-                f"{path} is damaged: block {number}, {header.rows_in(start, stop)}, does not "
-                "match its checksum; restore the file from a snapshot"
-            )
+    for number in range(header.n_blocks):
+        start, stop = header.place_of(number)
+        _require_block(path, header, number, file.read(stop - start), checksums)
+
+
+def _checksums_of(path: Path, header: Header, table: bytes) -> np.ndarray:
+    if zlib.crc32(table) != header.table_crc:
+        raise FileFormatError(
+            f"{path} is damaged: its table of checksums does not match; restore it from a snapshot"
+        )
+    return np.frombuffer(table, "<u4")
+
+
+def _require_block(
+    path: Path, header: Header, number: int, data: bytes, checksums: np.ndarray
+) -> None:
+    if zlib.crc32(data) != checksums[number]:
+        raise FileFormatError(
+            f"{path} is damaged: block {number}, {header.rows_in(*header.place_of(number))}, does "
+            "not match its checksum; restore the file from a snapshot"
+        )
 
 
 def _require_zero_tail(segment: FileSegment) -> None:

@@ -85,7 +85,6 @@ class Searcher:
         request: Request,
         selection: np.ndarray | None,
     ) -> Ragged:
-        part.segment.require_whole()
         segment = state.code_segment(part)
         engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
         offsets, distances, rows = engine.search(packed, part.allowed(selection), request)
@@ -95,7 +94,6 @@ class Searcher:
         """Build and measure now what later searches would."""
         self._follow(state)
         for part in state.parts if len(queries) else ():
-            part.segment.require_whole()
             segment = state.code_segment(part)
             engine = self._cache.engine(segment, self.kind, request.options, request.n_threads)
             engine.tune(queries.packed, part.allowed(None), request)

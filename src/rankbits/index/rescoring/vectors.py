@@ -11,7 +11,7 @@ import numpy as np
 
 from rankbits import _check, _native
 from rankbits._files import READ_ERRORS, one_line
-from rankbits._mapped import MappedFile
+from rankbits._mapped import map_npy, unchanged
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import inputs
 from rankbits.index.rescoring.base import Candidates
@@ -48,7 +48,6 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
     def __init__(self, source: Any, queries: Any, metric: str = "l2", ids: Any = None) -> None:
         self._metric = _check.choice("metric", metric, METRICS)
         self._source = _opened(source)
-        self._file = MappedFile.behind(self._source)
         given = _queries_of(queries, self._source.shape[1])
         self._queries = _unit(given) if metric == "cosine" else given
         self._order: np.ndarray | None = None  # rows in ascending order of id
@@ -67,26 +66,27 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
 
     def scores(self, candidates: Candidates) -> np.ndarray:
         """Score of each candidate."""
-        if self._file is not None:
-            self._file.require_whole()
-        rows, queries = self._rows_of(candidates.nearest.ids), candidates.nearest.queries()
-        order = np.argsort(rows, kind="stable")
-        rows, queries, sorted_scores = rows[order], queries[order], np.empty(len(rows))
-        if _is_readable(self._source):
-            self._score(np.asarray(self._source), rows, queries, sorted_scores, rows, candidates)
-        else:
-            step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
-            for start in range(0, len(rows), step):
-                pairs = slice(start, start + step)
-                different, which = np.unique(rows[pairs], return_inverse=True)
-                block = np.asarray(self._source[different])
-                block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
+        with unchanged(self._source):
+            rows, queries = self._rows_of(candidates.nearest.ids), candidates.nearest.queries()
+            order = np.argsort(rows, kind="stable")
+            rows, queries, sorted_scores = rows[order], queries[order], np.empty(len(rows))
+            if _is_readable(self._source):
                 self._score(
-                    block, which, queries[pairs], sorted_scores[pairs], rows[pairs], candidates
+                    np.asarray(self._source), rows, queries, sorted_scores, rows, candidates
                 )
-        scores = np.empty(len(rows))
-        scores[order] = sorted_scores
-        return scores
+            else:
+                step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
+                for start in range(0, len(rows), step):
+                    pairs = slice(start, start + step)
+                    different, which = np.unique(rows[pairs], return_inverse=True)
+                    block = np.asarray(self._source[different])
+                    block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
+                    self._score(
+                        block, which, queries[pairs], sorted_scores[pairs], rows[pairs], candidates
+                    )
+            scores = np.empty(len(rows))
+            scores[order] = sorted_scores
+            return scores
 
     def _score(
         self,
@@ -160,7 +160,7 @@ def _mapped(path: str | os.PathLike[str]) -> np.ndarray:
     if not os.path.isfile(path):
         raise InputError(f"source must be an array or name a .npy file, there is no {path}")
     try:
-        return np.lib.format.open_memmap(path, mode="r")
+        return map_npy(path)
     except READ_ERRORS as error:
         raise FileFormatError(f"{path} is not a readable .npy file: {one_line(error)}") from None
 

@@ -1,7 +1,8 @@
 """Merging parts without holding them in memory.
 
 A window of each part is taken at a time, up to the smallest last id of the windows: no later window
-can hold a smaller one. What a window yields is cut to whole groups; the rest waits.
+can hold a smaller one. What a window yields is cut to whole groups; the rest waits. What a window
+reads of a file was compared with its checksums, so nothing damaged is written anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,9 +33,13 @@ def extent(parts: Sequence[Part]) -> Extent:
         rows = part.alive_rows()
         low, high = (0, len(part.segment) - 1) if rows is None else (int(rows[0]), int(rows[-1]))
         n += part.n_alive
-        lows.append(int(part.segment.ids[low]))
-        highs.append(int(part.segment.ids[high]))
+        lows.append(_id_of(part, low))
+        highs.append(_id_of(part, high))
     return Extent(n, min(lows, default=0), max(highs, default=-1))
+
+
+def _id_of(part: Part, row: int) -> int:
+    return int(part.segment.rows_between(row, row + 1)[1][0])
 
 
 def merged_in_memory(parts: Sequence[Part]) -> Segment:
@@ -70,19 +75,42 @@ def merged_chunks(parts: Sequence[Part], window: int = _WINDOW) -> Iterator[Segm
         yield Segment(n_bits, planes_of(packed), ids)
 
 
+class _Window:
+    """The rows of a part that are in memory and were not taken yet."""
+
+    def __init__(self, part: Part, size: int) -> None:
+        self._part, self._size = part, size
+        self._n_read = 0
+        self._packed, self._ids = part.rows_between(0, 0)
+
+    def fill(self) -> bool:
+        """Read on if nothing is left; whether there is anything."""
+        n = len(self._part.segment)
+        while len(self._ids) == 0 and self._n_read < n:
+            stop = min(self._n_read + self._size, n)
+            self._packed, self._ids = self._part.rows_between(self._n_read, stop)
+            self._n_read = stop
+        return len(self._ids) > 0
+
+    @property
+    def last(self) -> int:
+        """The largest id in memory."""
+        return int(self._ids[-1])
+
+    def take(self, limit: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows whose ids are no larger than a limit."""
+        n = int(np.searchsorted(self._ids, limit, side="right"))
+        packed, ids = self._packed[:n], self._ids[:n]
+        self._packed, self._ids = self._packed[n:], self._ids[n:]
+        return packed, ids
+
+
 def _windows(parts: Sequence[Part], size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Packed codes and ids, in order of id over all windows."""
-    done = [0] * len(parts)
-    while left := [i for i, part in enumerate(parts) if done[i] < len(part.segment)]:
-        ends = {i: min(done[i] + size, len(parts[i].segment)) for i in left}
-        limit = min(int(parts[i].segment.ids[ends[i] - 1]) for i in left)
-        codes, ids = [], []
-        for i in left:
-            stop = max(done[i], min(ends[i], parts[i].segment.n_until(limit)))
-            if stop > done[i]:
-                codes.append(parts[i].packed_between(done[i], stop))
-                ids.append(parts[i].ids_between(done[i], stop))
-            done[i] = stop
+    windows = [_Window(part, size) for part in parts]
+    while windows := [window for window in windows if window.fill()]:
+        limit = min(window.last for window in windows)
+        codes, ids = zip(*(window.take(limit) for window in windows), strict=True)
         packed, window_ids = np.concatenate(codes), np.concatenate(ids)
         if (np.diff(window_ids) < 0).any():
             order = np.argsort(window_ids, kind="stable")

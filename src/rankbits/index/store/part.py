@@ -85,12 +85,16 @@ class Part:
             mask[rows[rows >= 0]] = True
         return words_of(mask)
 
-    # For merging
+    def rows_between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Packed codes and ids of the rows from start up to stop that are still there.
 
-    def ids_between(self, start: int, stop: int) -> np.ndarray:
-        """Ids of the rows from start up to stop that are still there."""
-        ids = self.segment.ids_of(np.arange(start, stop))
-        return ids if self.alive is None else np.asarray(ids[self._is_alive(start, stop)])
+        They are fit to be written elsewhere: bytes of a file were compared with their checksums.
+        """
+        packed, ids = self.segment.rows_between(start, stop)
+        if self.alive is None:
+            return packed, ids
+        is_alive = self._is_alive(start, stop)
+        return packed[is_alive], np.asarray(ids[is_alive])
 
     def packed_between(self, start: int, stop: int) -> np.ndarray:
         """Packed codes of the rows from start up to stop that are still there."""

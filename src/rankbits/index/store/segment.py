@@ -65,8 +65,13 @@ class Segment:
         """Memory, or mapped file, that codes and ids take."""
         return self.planes.nbytes + (self.ids.nbytes if isinstance(self.ids, np.ndarray) else 0)
 
-    def require_whole(self) -> None:
-        """Raise if the bytes cannot be read any more; those in memory always can."""
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the bytes are no longer what they were; those in memory always are."""
+        return False
+
+    def require_same_file(self) -> None:
+        """Raise if the bytes are no longer what they were."""
 
     def in_memory(self) -> "Segment":
         """The same with bytes of its own."""
@@ -97,12 +102,13 @@ class Segment:
 
     def packed_between(self, start: int, stop: int) -> np.ndarray:
         """Packed codes of the rows from start up to stop."""
-        low, high = start // GROUP, -(-stop // GROUP)
-        groups = self.planes[low:high]  # decoded in order, which is faster than row by row
-        packed = np.empty((stop - low * GROUP, self.planes.shape[1]), np.uint8)
-        if len(packed):
-            _native.from_planes(groups, _NO_ROWS, packed)
-        return packed[start - low * GROUP :]
+        low = start // GROUP
+        packed = packed_of(self.planes[low : -(-stop // GROUP)])
+        return packed[start - low * GROUP : stop - low * GROUP]
+
+    def rows_between(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Packed codes and ids of the rows from start up to stop, fit to be written elsewhere."""
+        return self.packed_between(start, stop), self.ids_of(np.arange(start, stop))
 
     def id_array(self) -> np.ndarray:
         """The ids as an int64 array."""
@@ -135,6 +141,14 @@ def planes_of(packed: np.ndarray) -> np.ndarray:
     planes = aligned((-(-len(packed) // GROUP), packed.shape[1], GROUP))
     _native.to_planes(packed, planes)
     return planes
+
+
+def packed_of(planes: np.ndarray) -> np.ndarray:
+    """The packed codes of whole groups, row after row; decoded in order, which is fastest."""
+    packed = np.empty((len(planes) * GROUP, planes.shape[1]), np.uint8)
+    if len(packed):
+        _native.from_planes(planes, _NO_ROWS, packed)
+    return packed
 
 
 def as_range(ids: np.ndarray) -> Ids:

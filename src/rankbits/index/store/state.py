@@ -62,6 +62,16 @@ class State:
         ids = [part.alive_ids() for part in self.parts]
         return np.sort(np.concatenate(ids)) if ids else np.empty(0, np.int64)
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a file of it was cut or written to, so that only reading it anew can help."""
+        return any(part.segment.is_damaged for part in self.parts)
+
+    def require_same_file(self) -> None:
+        """Raise if a file of it is no longer what it was."""
+        for part in self.parts:
+            part.segment.require_same_file()
+
     def code_segment(self, part: Part) -> Segment:
         """The codes of a part without factors."""
         return part.segment.without_factors if self.has_factors else part.segment
@@ -94,7 +104,6 @@ class State:
         packed = np.zeros((len(ids), self.width), np.uint8)
         is_there = np.zeros(len(ids), bool)
         for part in self.parts:
-            part.segment.require_whole()
             rows = part.rows_of(ids)
             is_here = rows >= 0
             packed[is_here] = part.segment.codes(rows[is_here]).packed
