@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbits._environment import environment, peak_memory_mb
+from rankbits._mapped import unchanged
 from rankbits.compress import _folder
 from rankbits.compress._candidates import POOLS, coders
 from rankbits.compress._compressed import Compressed
@@ -167,7 +168,8 @@ def _write(
     key = chosen["method"], chosen["bytes"]
     cell = next(cell for cell in cells if (cell.method, cell.n_bytes) == key)
     hasher = methods.load(stages.store.folder / cell.content["model"])
-    search = build_search(hasher, task.items, task.similarity, stages.n_threads)
+    with unchanged(task.items):
+        search = build_search(hasher, task.items, task.similarity, stages.n_threads)
     result["seconds"] = round(time.monotonic() - stages.started, 1)
     result["peak_memory_mb"] = peak_memory_mb()
     needs_vectors = chosen["pool"] is not None and result["vectors"] is None

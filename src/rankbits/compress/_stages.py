@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rankbits._mapped import unchanged
 from rankbits.compress._candidates import Coder
 from rankbits.compress._diagnosis import diagnose
 from rankbits.compress._lists import NO_POOL
@@ -184,7 +186,13 @@ class Stages:
         return self._cached("cell", measured, **settings)
 
     def _cached(self, what: str, compute: Any, **settings: Any) -> tuple[dict[str, Any], bool]:
-        return self.store.cached({"what": what, **settings, **self._identity()}, compute)
+        careful = partial(self._compute, compute)
+        return self.store.cached({"what": what, **settings, **self._identity()}, careful)
+
+    def _compute(self, compute: Any) -> Any:
+        """What is computed is not stored if the files of the vectors changed meanwhile."""
+        with unchanged(self.task.items, self.task.queries):
+            return compute()
 
     def _identity(self) -> dict[str, Any]:
         from rankbits import __version__

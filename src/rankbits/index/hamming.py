@@ -115,8 +115,8 @@ class HammingIndex(Searchable):
         folder : str or path-like
             Folder that `save` or a `Collection` wrote.
         mmap : bool, default=True
-            Whether codes are mapped instead of read into memory. A mapped file must not be
-            truncated by others while it is used.
+            Whether codes are mapped instead of read into memory. If a mapped file is cut or
+            written to by others, every later call is an error; codes in memory do not change.
         kind, options : str and keyword arguments
             How the index searches, as in the class; `n_threads` is one of the options.
         """

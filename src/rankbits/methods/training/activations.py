@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits import _files
+from rankbits._mapped import unchanged
 from rankbits.errors import InputError
 from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.training import parallel
@@ -65,7 +66,8 @@ class ActivationsFile:
     def note(self, maps: np.memmap[Any, Any], n_done: int) -> None:
         """Say that so many blocks are computed, once they are on the disk."""
         if self.path is not None:
-            maps.flush()
+            with unchanged(maps):
+                maps.flush()
             with _files.write_atomically(self.path.with_suffix(".json")) as file:
                 file.write(json.dumps({"n_done": n_done}).encode())
 

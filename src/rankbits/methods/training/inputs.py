@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankbits._mapped import unchanged
+
 
 class Activations:
     """Maps of n rows in V views, read as a tensor of rows would be.
@@ -50,7 +52,8 @@ class Activations:
         return Activations(self.maps, device, self.rows)
 
     def _read(self, views: np.ndarray, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(self.maps[views, rows]).to(self.device)
+        with unchanged(self.maps):
+            return torch.from_numpy(self.maps[views, rows]).to(self.device)
 
 
 Inputs = Tensor | Activations
