@@ -75,6 +75,7 @@ CHECKS = [
         "power_loss", "--random 20 --unordered", "--unordered --steps 6", title="power_loss, names"
     ),
     tool("hostile", "--cases 10000", "--cases 500", build="address"),
+    tool("cutting", "--cases 4000", "--cases 200"),
     tool("interrupts", "--interrupts 150 --commands 40", "--interrupts 25 --commands 8"),
     tool("writers", "--rounds 100", "--rounds 15"),
     Check("cluster", "plain", [CLUSTER, "--kills", "200"], [CLUSTER, "--kills", "15"]),

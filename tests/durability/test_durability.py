@@ -60,6 +60,13 @@ def test_no_sync_that_fails_at_a_commit_costs_a_segment_that_recovery_needs(tmp_
     assert holds("failing", tmp_path, *ways)["runs_hit"] > 20
 
 
+@unsanitized
+def test_files_that_are_cut_or_changed_in_use_give_right_answers_or_errors(tmp_path):
+    counts = holds("cutting", tmp_path, "--cases", 80, "--seed", 40)
+    assert counts["answered"] > 20
+    assert counts["refused"] > 20
+
+
 @needs_compiler
 @unsanitized
 def test_a_power_loss_takes_back_nothing_that_was_acknowledged(tmp_path):
