@@ -98,6 +98,12 @@ def require_file(path: str | os.PathLike[str], what: str) -> str:
     return name
 
 
+def signature_of(handle: int) -> tuple[int, int]:
+    """The size of an open file and the time of its last write, in nanoseconds."""
+    status = os.fstat(handle)
+    return status.st_size, status.st_mtime_ns
+
+
 @contextmanager
 def unreadable_files_refused(path: str, kind: str) -> Iterator[None]:
     """Turn whatever a library says about a damaged file into one sentence of ours."""

@@ -1,6 +1,7 @@
 """Tables of items: .jsonl, .parquet or a folder of pictures, and nothing outside of the folder."""
 
 import json
+import os
 
 import httpx
 import numpy as np
@@ -203,3 +204,23 @@ def test_items_are_listed_page_by_page(place, tmp_path):
 )
 def test_only_pictures_that_run_nothing_are_sent(data, kind):
     assert media_type(data) == kind
+
+
+def test_a_table_that_is_cut_or_changed_while_it_is_served_is_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "items.parquet"
+    table = pyarrow.table({"text": [f"{number:04}" * 500 for number in range(4000)]})
+    parquet.write_table(table, path, row_group_size=500, compression="none", use_dictionary=False)
+    raw = path.read_bytes()
+    items = load_items(path, None)
+    assert items.fields(7)["text"].startswith("0007")
+
+    path.write_bytes(raw.replace(b"0600" * 500, b"9999" * 500))
+    os.utime(path, (1e9, 1e9))
+    with pytest.raises(FileFormatError, match="items.parquet was changed while it was served"):
+        items.fields(600)
+    os.truncate(path, 100)
+    with pytest.raises(FileFormatError, match="items.parquet"):
+        items.fields(1100)
+    assert items.fields(7)["text"].startswith("0007")  # it is in memory

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankbits._check import extra
 from rankbits._files import unreadable_files_refused
 from rankbits._mapped import map_npy
+from rankbits._tensors import TensorFile
 from rankbits._unpacking import require_unpackable_npz
 from rankbits.errors import FileFormatError, InputError
 
@@ -41,13 +41,8 @@ def read_npz(path: str, key: str | None) -> np.ndarray:
 
 def read_safetensors(path: str, key: str | None) -> np.ndarray:
     """One tensor of a .safetensors file."""
-    safetensors = extra("safetensors", "reading .safetensors", "files")
-    with (
-        unreadable_files_refused(path, ".safetensors"),
-        safetensors.safe_open(path, framework="np") as tensors,
-    ):
-        name = pick_key(path, key, list(tensors.keys()))
-        return np.asarray(tensors.get_tensor(name))
+    file = TensorFile(path)
+    return file.read(pick_key(path, key, file.names))
 
 
 def pick_key(path: str, key: str | None, known: Sequence[str]) -> str:

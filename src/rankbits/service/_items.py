@@ -8,6 +8,7 @@ other column is shown as it is. Of a .parquet only ids and labels stay in memory
 import json
 import os
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankbits import _check
-from rankbits._files import require_file, unreadable_files_refused
+from rankbits._files import require_file, signature_of, unreadable_files_refused
 from rankbits._json import as_json
 from rankbits.datasets.pictures import list_pictures
 from rankbits.errors import FileFormatError, InputError
@@ -154,8 +155,11 @@ class _Parquet:
 
     def __init__(self, path: str) -> None:
         parquet = _check.extra("pyarrow.parquet", "--items as .parquet", "files")
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._handle)
+        self._signature = signature_of(self._handle)
         with unreadable_files_refused(path, ".parquet"):
-            self._file = parquet.ParquetFile(path, memory_map=True)
+            self._file = parquet.ParquetFile(path)
             meta = self._file.metadata
             sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
@@ -183,7 +187,10 @@ class _Parquet:
 
     def _read_group(self, group: int) -> Any:
         with unreadable_files_refused(self._path, ".parquet"):
-            return self._file.read_row_group(group)
+            table = self._file.read_row_group(group)
+        if signature_of(self._handle) != self._signature:
+            raise FileFormatError(f"{self._path} was changed while it was served; start anew")
+        return table
 
 
 class _Pictures:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rankbits import _files
 from rankbits._check import extra
+from rankbits._tensors import TensorFile
 from rankbits.errors import FileFormatError, InputError
 
 VERSION = 2  # 1: before the configuration of a training had one set of names
@@ -120,11 +121,9 @@ def _to_bytes(tensors: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
-    package = extra("safetensors", "a checkpoint", "train")
     try:
-        with package.safe_open(path, framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})["rankbits"])
-    except (*_files.READ_ERRORS, package.SafetensorError) as error:
+        facts = json.loads(TensorFile(path).texts["rankbits"])
+    except _files.READ_ERRORS as error:
         raise FileFormatError(
             f"checkpoint {path} is damaged or no checkpoint ({_files.one_line(error)}); "
             "delete it, or set resume=False to replace it"
