@@ -1,4 +1,4 @@
-"""Files of the layout of safetensors: read as safetensors does, and a file that is cut is an error."""
+"""Files of the layout of safetensors: read as safetensors does; a cut is an error."""
 
 import os
 
@@ -39,5 +39,5 @@ def test_a_file_that_is_cut_while_it_is_open_is_refused(tmp_path, size):
     tensors.save_file({"x": np.ones(10_000)}, path)
     file = TensorFile(path)
     os.truncate(path, size)
-    with pytest.raises(FileFormatError, match="x.safetensors became shorter while x was read"):
+    with pytest.raises(FileFormatError, match=r"x\.safetensors became shorter while x was read"):
         file.read("x")

@@ -218,9 +218,9 @@ def test_a_table_that_is_cut_or_changed_while_it_is_served_is_refused(tmp_path):
 
     path.write_bytes(raw.replace(b"0600" * 500, b"9999" * 500))
     os.utime(path, (1e9, 1e9))
-    with pytest.raises(FileFormatError, match="items.parquet was changed while it was served"):
+    with pytest.raises(FileFormatError, match=r"items\.parquet was changed while it was served"):
         items.fields(600)
     os.truncate(path, 100)
-    with pytest.raises(FileFormatError, match="items.parquet"):
+    with pytest.raises(FileFormatError, match=r"items\.parquet"):
         items.fields(1100)
     assert items.fields(7)["text"].startswith("0007")  # it is in memory
