@@ -1,12 +1,14 @@
 """Hamming distances of two sets of codes."""
 
+import os
+
 import numpy as np
 import pytest
 
 from oracles.counting import BIT_LENGTHS, distances_by_pairs, random_codes
-from rankbits import BinaryCodes
+from rankbits import BinaryCodes, _native
 from rankbits.codes import hamming_distances
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError, InputError
 
 
 @pytest.mark.parametrize("n_bits", BIT_LENGTHS)
@@ -31,3 +33,19 @@ def test_codes_that_cannot_be_compared_are_refused(rng):
         hamming_distances(codes.packed, codes)
     with pytest.raises(InputError, match="database must not be empty"):
         hamming_distances(codes, codes[:0])
+
+
+def test_codes_whose_file_is_cut_while_they_are_compared_give_no_distances(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    packed = rng.integers(0, 256, (4000, 8), dtype=np.uint8)
+    np.save(tmp_path / "x.npy", packed)
+    codes = BinaryCodes(np.load(tmp_path / "x.npy", mmap_mode="r"), 64)
+    compute = _native.distances
+
+    def cut_and_compute(*arguments, **options):
+        os.truncate(tmp_path / "x.npy", 4096)
+        compute(*arguments, **options)
+
+    monkeypatch.setattr(_native, "distances", cut_and_compute)
+    with pytest.raises(FileFormatError, match="truncated while it was in use"):
+        hamming_distances(BinaryCodes(packed[:2], 64), codes)

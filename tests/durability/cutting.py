@@ -31,7 +31,7 @@ from rankbits import BinaryCodes, affinity, count_ties, evaluate, methods
 from rankbits.codes import hamming_distances
 from rankbits.datasets import load_array
 from rankbits.errors import RankbitsError
-from rankbits.evaluation import evaluate_vectors
+from rankbits.evaluation import audit, evaluate_vectors
 from rankbits.index import Collection, HammingIndex, vectors
 
 N_BITS, N, N_FEATURES = 64, 6000, 24
@@ -326,6 +326,13 @@ def evaluate_codes(codes, world, rng):
     return found.mean, evaluate(queries, right, affinity.classes(labels[:3], labels)).mean
 
 
+def audit_codes(codes, world, rng):
+    queries, labels = BinaryCodes(world.packed[:3], N_BITS), world.labels
+    same = affinity.classes(labels[:3], labels)
+    right = audit(queries, BinaryCodes(world.packed, N_BITS), same, n_shuffles=3)
+    return audit(queries, codes, same, n_shuffles=3).to_dict(), right.to_dict()
+
+
 def index_codes(codes, world, rng):
     index = HammingIndex(N_BITS)
     index.add(codes)
@@ -398,7 +405,7 @@ def fit_labels(labels, world, rng):
     return tuple(encoded(hasher.encode(world.x[:50])) for hasher in fitted)
 
 
-OF_CODES = [count_codes, evaluate_codes, index_codes, distances_of_codes, save_codes]
+OF_CODES = [count_codes, evaluate_codes, audit_codes, index_codes, distances_of_codes, save_codes]
 OF_CODES += [bits_of_codes, slice_codes]
 OF_ROWS = [encode_rows, fit_rows, rescore_rows, evaluate_rows]
 OF_LABELS = [evaluate_labels, fit_labels]

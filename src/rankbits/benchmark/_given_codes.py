@@ -182,7 +182,7 @@ def _measured(
 ) -> dict[str, Any]:
     task = chosen.relevance.task(source.data, split)
     queries, database = (
-        BinaryCodes(side.packed[np.argsort(rows)], side.n_bits)
+        BinaryCodes(side[np.argsort(rows)].packed, side.n_bits)
         for side, rows in (
             (codes.queries, codes.query_rows),
             (codes.database, codes.database_rows),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits._mapped import reads_unchanged
 from rankbits.codes.binary_codes import BinaryCodes
 from rankbits.codes.note import require_same_model
 from rankbits.codes.sides import check_sides
@@ -39,6 +40,7 @@ def require_same_bits(queries: BinaryCodes, database: BinaryCodes) -> None:
     check_sides(queries, database)
 
 
+@reads_unchanged
 def hamming_distances(queries: BinaryCodes, database: BinaryCodes) -> np.ndarray:
     """Every distance, as a uint16 array (queries, items): for small blocks and for audits.
 

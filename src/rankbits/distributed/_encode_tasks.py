@@ -116,7 +116,7 @@ def join_parts(job: EncodeJob, target: Target, checksums: Mapping[str, int]) -> 
 def _part_codes(job: EncodeJob, part: InputPart, checksums: Mapping[str, int]) -> np.ndarray:
     """The codes of a part, which must be those that were written."""
     path = os.path.join(job.work, part.name)
-    packed = np.asarray(BinaryCodes.load(path).packed)
+    packed = np.array(BinaryCodes.load(path).packed)  # what is verified, not what the file becomes
     if checksum(packed) != checksums[part.name]:
         raise InputError(f"{path} is damaged: its checksum does not match; remove it and run again")
     return packed

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbits._mapped import reads_unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 
@@ -114,6 +115,7 @@ def _neighbours(
     ]
 
 
+@reads_unchanged
 def nearest(queries: BinaryCodes, database: BinaryCodes, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Distances and rows of the k nearest items of each query, by (distance, row).
 
