@@ -64,7 +64,7 @@ kill-cluster: $(INSTALLED)
 
 # Prints one table; SOAK=--quick takes a few minutes. Logs, with a command that repeats each violation, are in out/soak.
 soak: $(INSTALLED) $(VENV)-sanitize/.installed $(VENV)-thread/.installed
-	$(BIN)/python tests/durability/soak.py $(SOAK) --address $(VENV)-sanitize/bin/python --thread $(VENV)-thread/bin/python
+	$(BIN)/python tests/durability/soak.py $(SOAK) --save out/soak.json --address $(VENV)-sanitize/bin/python --thread $(VENV)-thread/bin/python
 
 fuzz: $(INSTALLED)
 	$(BIN)/python tests/fuzz/fuzz_loaders.py --seconds 120 --seed $$(date +%s)

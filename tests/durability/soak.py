@@ -20,6 +20,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TOP = HERE.parent.parent
+sys.path.insert(0, str(TOP / "tools"))
+
+import measurements
+
 CLUSTER = str(TOP / "tests/distributed/soak.py")
 NATIVE_TESTS = (  # all that call kernels; training and commands reach them through the same doors
     "tests/native",
@@ -171,12 +175,19 @@ def summary(check, output, code, log):
     return last.strip("= "), n
 
 
+COLUMNS = ("Check", "What it did", "Violations", "Seconds")
+
+
+def cells(rows):
+    return [
+        (name, words.replace("|", "/"), "–" if n is None else n, round(seconds))
+        for name, words, n, seconds in rows
+    ]
+
+
 def table(rows):
-    lines = ["| check | what it did | violations | seconds |", "|---|---|---|---|"]
-    for name, words, n, seconds in rows:
-        text = words.replace("|", "/")
-        lines.append(f"| {name} | {text} | {'–' if n is None else n} | {seconds:.0f} |")
-    return "\n".join(lines)
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *cells(rows)]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def main():
@@ -187,6 +198,7 @@ def main():
     parser.add_argument("--address", help="Python with a build for AddressSanitizer")
     parser.add_argument("--thread", help="Python with a build for ThreadSanitizer")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
+    parser.add_argument("--save", type=Path, help="file for the table, such as that of the docs")
     parser.add_argument("--logs", type=Path, default=TOP / "out" / "soak")
     parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     options = parser.parse_args()
@@ -200,6 +212,8 @@ def main():
         words, n, seconds = run(check, options, log)
         rows.append((check.name, words, n, seconds))
         sys.stderr.write(f"{check.name}: {n} violations, {seconds:.0f} s; {log}\n")
+        if options.save:
+            measurements.save(options.save, "make soak", COLUMNS, cells(rows))
     n_violations = sum(n or 0 for _, _, n, _ in rows)
     minutes = sum(seconds for *_, seconds in rows) / 60
     sys.stdout.write(f"{table(rows)}\n\nSeed {options.seed}, {minutes:.0f} minutes, ")

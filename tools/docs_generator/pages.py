@@ -12,6 +12,7 @@ from docs_generator.commands import commands_page
 from docs_generator.reference import reference_pages
 from docs_generator.tables import (
     kinds_table,
+    measurement_table,
     method_names,
     methods_table,
     metrics_table,
@@ -52,10 +53,15 @@ def fill_blocks(text: str) -> str:
 
 def _filled(match: re.Match[str]) -> str:
     opening, name, _, closing = match.groups()
-    content = BLOCKS[name]()
+    content = _block(name)
     if "\n" in content:
         content = f"\n\n{content}\n\n"  # Markdown ends a comment and a table at an empty line
     return f"{opening}{content}{closing}"
+
+
+def _block(name: str) -> str:
+    kind, _, rest = name.partition(" ")
+    return measurement_table(rest) if kind == "measurement" else BLOCKS[name]()
 
 
 def differing_pages() -> list[Path]:

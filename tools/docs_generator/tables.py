@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+import measurements
 from docs_generator.markdown import code, table
 from rankbits import benchmark, methods, papers
 from rankbits.index import engines
@@ -143,6 +144,15 @@ def _first(names: Iterable[str], n: int) -> str:
     listed = [code(name) for name in names]
     more = len(listed) - n
     return ", ".join(listed[:n]) + (f" and {more} more" if more > 0 else "")
+
+
+def measurement_table(name: str) -> str:
+    """The table in a file of docs/measurements, and how it was measured."""
+    content = measurements.load(name)
+    rows = ([str(cell) for cell in row] for row in content["rows"])
+    source = f"`{content['command']}` at commit {content['commit']}; {content['machine']}."
+    note = f"{content['note']} " if content["note"] else ""
+    return f"{table(content['columns'], rows)}\n\n{note}{source}"
 
 
 def papers_table() -> str:
