@@ -29,6 +29,8 @@ from violations import Report, Violation
 
 from rankbits import BinaryCodes, affinity, count_ties, evaluate, methods
 from rankbits.codes import hamming_distances
+from rankbits.compress import compress
+from rankbits.compress import load as load_compressed
 from rankbits.datasets import load_array
 from rankbits.errors import RankbitsError
 from rankbits.evaluation import audit, evaluate_vectors
@@ -55,6 +57,19 @@ class World:
         np.save(folder / "x.npy", self.x)
         np.save(folder / "labels.npy", self.labels)
         BinaryCodes(self.packed, N_BITS).save(folder / "codes.npy")
+        compress(
+            self.x[:2000],
+            out=folder / "compressed",
+            n_bytes=1,
+            methods=["itq"],
+            pools=[50],
+            keep=1.0,
+            onnx=False,
+            random_state=0,
+            n_queries=20,
+        )
+        self.compressed = load_compressed(folder / "compressed")
+        self.compressed.search(self.x[:1])  # opens its files now, while they are intact
         with Collection.create(folder / "collection", N_BITS) as collection:
             for start, stop in ((0, 3800), (3800, 5300), (5300, N)):  # none is merged with others
                 collection.add(self.packed[start:stop], self.ids[start:stop])
@@ -405,12 +420,33 @@ def fit_labels(labels, world, rng):
     return tuple(encoded(hasher.encode(world.x[:50])) for hasher in fitted)
 
 
+def search_compressed(compressed, world, rng):
+    queries = world.x[rng.integers(0, 2000, 3)]
+    return tuple(
+        [part.tolist() for part in subject.search(queries, 5, pool=400)]
+        for subject in (compressed, world.compressed)
+    )
+
+
 OF_CODES = [count_codes, evaluate_codes, audit_codes, index_codes, distances_of_codes, save_codes]
 OF_CODES += [bits_of_codes, slice_codes]
 OF_ROWS = [encode_rows, fit_rows, rescore_rows, evaluate_rows]
 OF_LABELS = [evaluate_labels, fit_labels]
 
+OF_COMPRESSED = [search_compressed]
+
 FOLDER = [Path()]  # where uses write
+
+
+def open_compressed(folder):
+    compressed = load_compressed(folder / "compressed")
+    compressed.search(np.zeros((1, N_FEATURES), np.float32), 1)  # opens its files
+    return compressed
+
+
+def files_of_compressed(folder):
+    place = folder / "compressed"
+    return [place / "vectors.npy", *sorted((place / "index" / "segments").glob("*.seg"))]
 
 
 def segments(folder):
@@ -423,13 +459,14 @@ SUBJECTS = {
     "writer": (lambda f: Collection.open(f / "collection", writable=True), OF_WRITER, segments),
     "codes": (lambda f: BinaryCodes.load(f / "codes.npy"), OF_CODES, lambda f: [f / "codes.npy"]),
     "rows": (lambda f: load_array(f / "x.npy"), OF_ROWS, lambda f: [f / "x.npy"]),
+    "compressed": (open_compressed, OF_COMPRESSED, files_of_compressed),
     "labels": (
         lambda f: load_array(f / "labels.npy"),
         OF_LABELS,
         lambda f: [f / "labels.npy"],
     ),
 }
-WEIGHTS = [4, 4, 7, 2, 2, 1]
+WEIGHTS = [4, 4, 7, 2, 2, 1, 1]
 
 
 def run_case(world, seed, base):

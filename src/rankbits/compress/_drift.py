@@ -14,6 +14,7 @@ import numpy as np
 
 from rankbits import _check
 from rankbits._json import as_json
+from rankbits._mapped import unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.compress._candidates import Coder, coders, create_hasher
 from rankbits.compress._compressed import Compressed
@@ -80,7 +81,8 @@ def check(
         _require_width(compressed, task)
         for note in task.notes:
             say(f"note: {note}")
-        return _check_task(compressed, task, seed, n_threads, say)
+        with unchanged(task.items, task.queries):
+            return _check_task(compressed, task, seed, n_threads, say)
 
 
 def _check_task(

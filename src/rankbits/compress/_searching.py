@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbits._mapped import unchanged
 from rankbits.compress._lists import NO_ITEM, exact_distances, rerank
 from rankbits.histogram import VectorDistances
 from rankbits.index import HammingIndex
@@ -55,7 +56,8 @@ class CodeSearch:
         if pool is None or self.items is None:
             return self.nearest(queries, kind, k, n_threads)
         _, ids = self.nearest(queries, kind, max(pool, k), n_threads)
-        exact = exact_distances(VectorDistances(queries, self.items, self.similarity), ids)
+        with unchanged(queries, self.items):
+            exact = exact_distances(VectorDistances(queries, self.items, self.similarity), ids)
         exact, ids = rerank(exact, ids, max(pool, k))
         return exact[:, :k], ids[:, :k]
 
