@@ -1,29 +1,27 @@
 """rankbits: binary codes that rank.
 
-`adapters`, `benchmark`, `client`, `compress`, `datasets`, `distributed`, `index`, `methods`,
-`objectives`, `report` and `service` are imported at first use, because some of them bring
-scikit-learn, torch, matplotlib, Ray or FastAPI along.
+Every name here, and every room of the house, is imported at its first use: so reading codes does
+not load what evaluates them, and nothing loads scikit-learn, torch, Ray or FastAPI before it is
+needed.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankbits import affinity, evaluation, metrics
-from rankbits.codes import BinaryCodes
-from rankbits.evaluation import (
-    Comparison,
-    Evaluation,
-    compare,
-    evaluate,
-    evaluate_histogram,
-    evaluate_rankings,
-    evaluate_vectors,
-)
-from rankbits.histogram import TieHistogram, count_ties
-
 if TYPE_CHECKING:
-    from rankbits import methods
+    from rankbits import affinity, evaluation, methods, metrics
     from rankbits import objectives as objectives
+    from rankbits.codes import BinaryCodes
+    from rankbits.evaluation import (
+        Comparison,
+        Evaluation,
+        compare,
+        evaluate,
+        evaluate_histogram,
+        evaluate_rankings,
+        evaluate_vectors,
+    )
+    from rankbits.histogram import TieHistogram, count_ties
     from rankbits.methods import load
 
 __all__ = [
@@ -44,30 +42,50 @@ __all__ = [
     "metrics",
 ]  # without objectives: a star import must not need torch
 __version__ = "0.1.0"
-_LAZY = (
+_ROOM_OF = {
+    "BinaryCodes": "codes",
+    "Comparison": "evaluation",
+    "Evaluation": "evaluation",
+    "TieHistogram": "histogram",
+    "compare": "evaluation",
+    "count_ties": "histogram",
+    "evaluate": "evaluation",
+    "evaluate_histogram": "evaluation",
+    "evaluate_rankings": "evaluation",
+    "evaluate_vectors": "evaluation",
+    "load": "methods",
+}
+_ROOMS = (
     "adapters",
+    "affinity",
     "benchmark",
     "client",
+    "codes",
     "compress",
     "datasets",
     "distributed",
+    "errors",
+    "evaluation",
+    "histogram",
     "index",
     "methods",
+    "metrics",
     "objectives",
+    "papers",
     "report",
     "service",
 )
 
 
 def __getattr__(name: str) -> Any:
-    """Import a package at its first use."""
-    if name in _LAZY:
+    """Import a room, or the room of a name, at its first use."""
+    if name in _ROOMS:
         return import_module(f"rankbits.{name}")
-    if name == "load":
-        return import_module("rankbits.methods").load
+    if name in _ROOM_OF:
+        return getattr(import_module(f"rankbits.{_ROOM_OF[name]}"), name)
     raise AttributeError(f"module 'rankbits' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Every public name, imported already or not."""
-    return sorted({*globals(), *__all__, *_LAZY})
+    return sorted({*globals(), *__all__, *_ROOM_OF, *_ROOMS})
