@@ -35,10 +35,14 @@ class Database:
         self.folder = folder
         self._lock = lock
         self._connection = Connection(folder, is_writer=lock is not None)
-        if not folder.joinpath(layout.SEGMENTS).is_dir():
+        try:
+            layout.require_segments(folder)
+        except BaseException:
             self._connection.close()
-            raise FileFormatError(f"{folder} is damaged: it has no folder {layout.SEGMENTS}")
+            raise
         self._rows: dict[int, PartRow] = {}  # of the parts of the state that was loaded last
+        self._n_opened = 0  # of the connection that they were read by
+        self._last_change = 0  # that was seen
         self._seals_all = False
 
     @classmethod
@@ -82,7 +86,14 @@ class Database:
     def change(self) -> int:
         """The number of the last change that was committed."""
         with self._reading():
-            return tables.read_change(self._connection.current())
+            change = tables.read_change(self._connection.current())
+        if change < self._last_change:
+            raise InputError(
+                f"{self.folder} has to be opened again: an older {layout.DATABASE} was put in its "
+                f"place, with change {change}, after {self._last_change} had been read"
+            )
+        self._last_change = change
+        return change
 
     def counters(self) -> tuple[int, int]:
         """The number of the last change, and that of the next part."""
@@ -100,11 +111,12 @@ class Database:
             try:
                 with self._reading():
                     state = self._load_once(known, verify=verify)
+                    is_outdated = self._connection.is_outdated()
             except FileFormatError:
                 if self.change() == change:
                     raise
             else:
-                if not self._connection.is_outdated():
+                if not is_outdated:
                     return state
 
     def _load_once(self, known: State | None, *, verify: bool) -> State:
@@ -147,6 +159,7 @@ class Database:
                     segment = self._read_file(row, manifest.n_bits, verify=verify)
             parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
+        self._n_opened = self._connection.n_opened
         counters = manifest.next_id, manifest.next_part, manifest.change
         has_factors, side = tables.traits_of(self.version)
         if has_factors and manifest.n_bits <= FACTOR_BITS:
@@ -154,8 +167,15 @@ class Database:
         return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors, side)
 
     def _is_known(self, part: Part) -> bool:
-        """Whether a part is as it was read; a file that was damaged may have been restored."""
-        return part.number in self._rows and not part.segment.is_damaged
+        """Whether a part is as it was read.
+
+        A file that was damaged may have been restored, and a database that was written by others
+        may hold other codes.
+        """
+        is_in_file = isinstance(part.segment, FileSegment)
+        if part.number not in self._rows or part.segment.is_damaged:
+            return False
+        return is_in_file or self._n_opened == self._connection.n_opened
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)
@@ -242,11 +262,12 @@ class Database:
     def _begin(self, known_change: int) -> sqlite3.Connection:
         """Begin a transaction of the one writer, if the last change is the one that it knows."""
         with layout.failures(self.folder, "written"):
-            database = self._connection.current()
             self._require_lock()
+            database = self._connection.current()
             try:
                 database.execute("BEGIN IMMEDIATE")
                 self._require_lock()
+                self._connection.require_in_place()
                 self._require_change(tables.read_change(database), known_change)
             except BaseException:
                 roll_back(database)
@@ -279,9 +300,11 @@ class Database:
                 )
 
     def _finish(self, database: sqlite3.Connection) -> None:
+        """End a transaction of the writer. It counts if all files lie at their names after it."""
         try:
             database.execute("COMMIT")
-        except sqlite3.Error as error:
+            self._connection.require_in_place()
+        except (sqlite3.Error, OSError, InputError) as error:
             roll_back(database)
             raise UnknownOutcomeError(
                 f"{self.folder} could not be written: {one_line(error)}; whether this change was "
@@ -290,6 +313,8 @@ class Database:
         except BaseException:
             roll_back(database)
             raise
+        finally:
+            self._connection.note_write()
 
     # Files that no state names
 
