@@ -104,16 +104,19 @@ class Database:
         """The state as it stands; what a known state has is taken from it.
 
         A writer may delete a file between the reading of its name and its opening: then there is a
-        new state, which is read instead.
+        new state, which is read instead. SQLite calls some reads damage that failed for a moment:
+        what it finds twice is damage.
         """
+        n_damages = 0
         while True:
             change = self.change()
             try:
                 with self._reading():
                     state = self._load_once(known, verify=verify)
                     is_outdated = self._connection.is_outdated()
-            except FileFormatError:
-                if self.change() == change:
+            except FileFormatError as error:
+                n_damages += isinstance(error.__cause__, sqlite3.Error)
+                if self.change() == change and n_damages != 1:
                     raise
             else:
                 if not is_outdated:
@@ -321,11 +324,11 @@ class Database:
     def sweep(self, state: State) -> None:
         """Delete files that earlier writers left, once the log is certain not to need them.
 
-        Where a reader is in the way the files stay until the next time.
+        Where a reader or a failure is in the way the files stay until the next time.
         """
         numbers = {part.number for part in state.parts}
-        if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
-            with suppress(sqlite3.Error, RankbitsError):
+        with suppress(sqlite3.Error, OSError, RankbitsError):
+            if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
                 database = self._begin(state.change)
                 try:
                     self._delete_strays(state)

@@ -39,6 +39,7 @@ _MACHINE_ERRORS = {  # of the machine rather than of the file; all else that SQL
     sqlite3.SQLITE_NOLFS,
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
 
