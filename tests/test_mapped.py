@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rankbits._mapped import map_npy, reads_unchanged, unchanged
-from rankbits.errors import FileFormatError
+from rankbits.errors import FileFormatError, RankbitsError
 
 unsanitized = pytest.mark.unsanitized  # a process that ends by a signal on purpose
 
@@ -158,3 +158,140 @@ def test_every_other_bus_error_ends_the_process_as_it_always_did(path, way, caus
     done = run(path, f"{way} {cause}")
     assert done.returncode == -signal.SIGBUS
     assert ("Fatal Python error: Bus error" in done.stderr) == (way == "handlers")
+
+
+def run_script(text, *arguments):
+    command = [sys.executable, "-c", text, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@unsanitized
+def test_a_handler_of_python_gets_each_bus_error_that_is_sent(path):
+    done = run_script(
+        """
+import os, signal, sys
+from rankbits._mapped import map_npy, unchanged
+signal.signal(signal.SIGBUS, lambda *_: print("handled"))
+array = map_npy(sys.argv[1])
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGBUS)
+    with unchanged(array):
+        array.sum()
+signal.raise_signal(signal.SIGBUS)
+os.truncate(sys.argv[1], 0)
+print(array[-1])
+""",
+        path,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["handled"] * 4 + ["0.0"]), done.stderr
+
+
+@unsanitized
+def test_a_bus_error_that_was_ignored_when_sent_stays_so(path):
+    done = run_script(
+        """
+import os, signal, sys
+from rankbits._mapped import map_npy
+signal.signal(signal.SIGBUS, signal.SIG_IGN)
+array = map_npy(sys.argv[1])
+os.kill(os.getpid(), signal.SIGBUS)
+os.kill(os.getpid(), signal.SIGBUS)
+print("alive")
+""",
+        path,
+    )
+    assert (done.returncode, done.stdout) == (0, "alive\n")
+
+
+@unsanitized
+@pytest.mark.parametrize("way", ["fork", "forkserver threads"])
+def test_a_forked_process_survives_lost_pages_too(path, way):
+    done = run_script(
+        """
+import os, sys, threading
+import numpy as np
+from rankbits._mapped import map_npy, unchanged
+from rankbits.errors import FileFormatError
+path, way = sys.argv[1:]
+array, is_over = map_npy(path), threading.Event()
+def look():
+    while not is_over.is_set():
+        with unchanged(array):
+            pass
+threads = [threading.Thread(target=look) for _ in range(3 if "threads" in way else 0)]
+for thread in threads:
+    thread.start()
+children = []
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        with unchanged(array):
+            pass
+        other = map_npy(path)
+        os._exit(0 if other[-1] == 4999 else 1)
+    children.append(child)
+codes = [os.waitpid(child, 0)[1] for child in children]
+is_over.set()
+child = os.fork()
+if child == 0:
+    os.truncate(path, 0)
+    try:
+        with unchanged(array):
+            array.sum()
+    except FileFormatError:
+        os._exit(7)
+    os._exit(8)
+print(codes, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), array.sum())
+""",
+        path,
+        way,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{[0] * 20} 7 0.0\n"), done.stderr
+
+
+@unsanitized
+def test_threads_that_read_lost_pages_while_others_map_and_let_go_survive(tmp_path):
+    """Watches are used again while the handler looks for the one that a page belongs to."""
+    done = run_script(
+        """
+import os, sys, threading
+import numpy as np
+from rankbits._mapped import map_npy, unchanged
+from rankbits.errors import FileFormatError
+def work(number):
+    rng, n_cut = np.random.default_rng(number), 0
+    for turn in range(120):
+        path = f"{sys.argv[1]}/{number}.npy"
+        np.save(path, np.full(int(rng.integers(2000, 60000)), float(number)))
+        array = map_npy(path)
+        if turn % 2:
+            assert array[-1] == number
+            continue
+        os.truncate(path, 4096)
+        try:
+            with unchanged():
+                assert array[-1] == 0
+            with unchanged(array):
+                pass
+        except FileFormatError:
+            n_cut += 1
+        os.unlink(path)
+    counts[number] = n_cut
+counts = [0] * 6
+threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(counts)
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{[60] * 6}\n"), done.stderr
+
+
+def test_storage_that_does_not_tell_about_a_file_is_an_error(path, monkeypatch):
+    array = map_npy(path)
+    monkeypatch.setattr("rankbits._native.look_at_mapping", lambda watch: 4)
+    with pytest.raises(RankbitsError, match="could not be compared with what was mapped: its sta"):
+        read(array, lambda: None)

@@ -34,9 +34,9 @@ public:
     size_t size() const { return items_.size(); }
     bool is_full() const { return items_.size() >= k_; }
 
-    // Once there have been k, an item must be better than the k-th.
+    // Once there have been k, an item must be better than the k-th. A score that is no number, which has no place in an order, is not taken.
     void offer(uint32_t row, float score) {
-        if (is_cut_ ? score <= least_ : score < least_) return;
+        if (!(is_cut_ ? score > least_ : score >= least_)) return;
         items_.push_back({score, row});
         if (items_.size() >= 2 * k_ + 32) cut();
     }

@@ -6,15 +6,16 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "aligned.hpp"
 #include "workers.hpp"
 
 namespace nb = nanobind;
 using namespace rankbits;
 
 template <class T, class... Shape>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Shape...>;
+using In = Aligned<const T, nb::c_contig, nb::device::cpu, Shape...>;
 template <class T, class... Shape>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu, Shape...>;
+using Out = Aligned<T, nb::c_contig, nb::device::cpu, Shape...>;
 using Matrix = In<uint8_t, nb::ndim<2>>;
 
 // Runs work without the GIL; Ctrl-C and other signal handlers run about 20 times a second, and what they raise stops the work.

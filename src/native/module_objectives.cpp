@@ -12,7 +12,7 @@
 
 namespace {
 
-using Levels = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, nb::ndim<2>>;
+using Levels = Aligned<nb::ro, nb::c_contig, nb::device::cpu, nb::ndim<2>>;
 using Own = In<int64_t, nb::ndim<1>>;
 
 LevelMatrix levels_of(const Levels& levels) {

@@ -10,7 +10,14 @@ namespace {
 using Numbers = In<double, nb::ndim<1>>;
 using Integers = In<int64_t, nb::ndim<1>>;
 
-void create(RankedTies* self, Numbers marks, Integers starts, Out<uint32_t, nb::ndim<2>> counts) {
+// Counts between marks, with the arrays that they lie in.
+struct TieArrays {
+    Numbers marks;
+    Out<uint32_t, nb::ndim<2>> counts;
+    RankedTies ties;
+};
+
+void create(TieArrays* self, Numbers marks, Integers starts, Out<uint32_t, nb::ndim<2>> counts) {
     require(starts.size() >= 1 && marks.size() < UINT32_MAX, "starts must have a number more than there are queries");
     require_starts("starts", starts.data(), starts.size() - 1, marks.size());
     require(starts.data()[0] == 0 && starts.data()[starts.size() - 1] == static_cast<int64_t>(marks.size()), "starts must go from 0 to all marks");
@@ -20,25 +27,26 @@ void create(RankedTies* self, Numbers marks, Integers starts, Out<uint32_t, nb::
         }
     }
     require_shape("counts", counts, {2, marks.size()});
-    new (self) RankedTies(marks.data(), starts.data(), starts.size() - 1, {counts.data(), counts.data() + marks.size()});
+    const RankCounts rows{counts.data(), counts.data() + marks.size()};
+    new (self) TieArrays{marks, counts, RankedTies(marks.data(), starts.data(), starts.size() - 1, rows)};
 }
 
 template <class Number>
-size_t add_block(RankedTies& self, In<Number, nb::ndim<2>> distances, Numbers slack, Matrix is_left_out, Out<uint8_t, nb::ndim<2>> is_open,
+size_t add_block(TieArrays& self, In<Number, nb::ndim<2>> distances, Numbers slack, Matrix is_left_out, Out<uint8_t, nb::ndim<2>> is_open,
                  size_t n_threads) {
-    const size_t n = distances.shape(1);
-    require_shape("distances", distances, {self.n_queries(), n});
-    require_shape("slack", slack, {self.n_queries()});
-    require_shape("is_left_out", is_left_out, {self.n_queries(), n});
-    require_shape("is_open", is_open, {self.n_queries(), n});
+    const size_t n_queries = self.ties.n_queries(), n = distances.shape(1);
+    require_shape("distances", distances, {n_queries, n});
+    require_shape("slack", slack, {n_queries});
+    require_shape("is_left_out", is_left_out, {n_queries, n});
+    require_shape("is_open", is_open, {n_queries, n});
     const RankBlock<Number> block{distances.data(), slack.data(), is_left_out.data(), is_open.data(), n};
     size_t n_open = 0;
-    run(n_threads, [&](Workers& workers) { return self.add_block(block, &n_open, workers); });
+    run(n_threads, [&](Workers& workers) { return self.ties.add_block(block, &n_open, workers); });
     return n_open;
 }
 
 template <class Number>
-void define_add_block(nb::class_<RankedTies>& ties) {
+void define_add_block(nb::class_<TieArrays>& ties) {
     ties.def("add_block", &add_block<Number>, nb::arg("distances").noconvert(), nb::arg("slack"), nb::arg("is_left_out").noconvert(),
              nb::arg("is_open").noconvert(), nb::arg("n_threads") = 1);
 }
@@ -90,18 +98,17 @@ void define_ranked(nb::module_& m) {
     define_products<double>(m);
     define_tables<uint8_t>(m);
     define_tables<uint16_t>(m);
-    nb::class_<RankedTies> ties(m, "RankedTies");
-    ties.def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert(), nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 4>());
+    nb::class_<TieArrays> ties(m, "RankedTies");
+    ties.def("__init__", &create, nb::arg("marks").noconvert(), nb::arg("starts"), nb::arg("counts").noconvert());
     define_add_block<double>(ties);
     define_add_block<float>(ties);
     ties.def(
         "add_pairs",
-        [](RankedTies& self, Integers queries, Numbers distances) {
+        [](TieArrays& self, Integers queries, Numbers distances) {
             require_shape("distances", distances, {queries.size()});
-            require_range("queries", queries.data(), queries.size(), 0, static_cast<int64_t>(self.n_queries()));
+            require_range("queries", queries.data(), queries.size(), 0, static_cast<int64_t>(self.ties.n_queries()));
             for (size_t i = 0; i < distances.size(); ++i) require(distances.data()[i] == distances.data()[i], "distances must be numbers");
-            self.add_pairs(queries.data(), distances.data(), queries.size());
+            self.ties.add_pairs(queries.data(), distances.data(), queries.size());
         },
         nb::arg("queries"), nb::arg("distances"));
 }

@@ -21,6 +21,9 @@ bool is_counted_by_cells(const MarkGrid::Query& query, double slack) {
     return largest < 1e30 && width > 1e-30 && width > 1e-5 * largest && slack < 0.75 * width;  // floats can tell cells apart
 }
 
+// The cell of a place in cells: the first or the last for one that lies beyond, the first for what is no number.
+size_t cell_at(double place) { return place > 0.0 ? static_cast<size_t>(std::min(place, FINE_CELLS - 1.0)) : 0; }
+
 }  // namespace
 
 template <class Number>
@@ -109,8 +112,7 @@ size_t RankedTies::add_by_cells(const Row<Number>& row) {
     uint8_t has_mark[FINE_CELLS] = {};
     for (size_t i = 0; i < query.n_marks; ++i) {
         const double place = (own[i] - first) / width;
-        const double low = std::max(place - reach, 0.0), high = std::min(place + reach, FINE_CELLS - 1.0);
-        for (auto c = static_cast<size_t>(low); c <= static_cast<size_t>(high); ++c) has_mark[c] = 1;
+        for (size_t c = cell_at(place - reach), last = cell_at(place + reach); c <= last; ++c) has_mark[c] = 1;
     }
     size_t n_open = 0;
     for (size_t start = 0; start < row.n; start += AHEAD) {

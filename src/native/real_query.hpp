@@ -34,10 +34,10 @@ public:
         return sum;
     }
 
-    // The smallest sum of bytes of an item whose score may be at least `score`.
+    // The smallest sum of bytes of an item whose score may be at least `score`; 0 also where that is no number.
     int limit(double score) const {
         const double least = (score - slack_ - smallest_) / unit_;
-        return least <= 0 ? 0 : least >= MAX_SUM ? MAX_SUM : static_cast<int>(std::ceil(least));
+        return least > 0 ? static_cast<int>(std::ceil(std::min<double>(least, MAX_SUM))) : 0;
     }
 
     // The same as (score - shift) * scale, for scores that differ from item to item.

@@ -20,7 +20,7 @@ T distance_in_bins(const Pairs<T>& pairs, size_t i, size_t j) {
     for (; k < pairs.n_bits; ++k) sums[0] += a[k] * b[k];
     const T product = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     const T z = (T(pairs.n_bits) - product) * (T(pairs.n_bins) / T(2 * pairs.n_bits));
-    return std::clamp(z, T(0), T(pairs.n_bins));
+    return z > T(0) ? std::min(z, T(pairs.n_bins)) : T(0);  // 0 also where it is no number
 }
 
 template <class T>

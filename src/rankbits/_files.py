@@ -4,6 +4,7 @@ The bytes go to a temporary name in the same folder, are flushed to the disk, an
 name in one rename. Beside it stands how a missing or damaged file is refused.
 """
 
+import errno
 import lzma
 import os
 import secrets
@@ -35,6 +36,8 @@ READ_ERRORS = (  # what the readers of .npy and .npz raise on a damaged or forei
     zipfile.BadZipFile,
     zlib.error,
 )
+# What a file system without hard links says to one.
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 
 
 @contextmanager
@@ -73,10 +76,10 @@ def _rename_new(source: Path, target: Path) -> None:
     """Rename a file to a new name; linking it first fails if the name is taken."""
     try:
         os.link(source, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links: looking first must do
-        if target.exists():
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if status_of(target):  # looking first must do
             raise FileExistsError(f"{target} exists already") from None
         os.replace(source, target)
         return
@@ -86,6 +89,17 @@ def _rename_new(source: Path, target: Path) -> None:
 def one_line(error: BaseException) -> str:
     """What an error of another library says, without its line breaks."""
     return " ".join(str(error).split())
+
+
+def status_of(path: str | os.PathLike[str]) -> os.stat_result | None:
+    """What lies at a name, not followed if it is a link; None if there is nothing.
+
+    Where the storage fails this is an OSError: what cannot be looked at is not missing.
+    """
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def require_file(path: str | os.PathLike[str], what: str) -> str:

@@ -23,7 +23,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from rankbits import _native
-from rankbits.errors import FileFormatError
+from rankbits._files import one_line
+from rankbits.errors import FileFormatError, RankbitsError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -37,6 +38,7 @@ class Change(IntEnum):
     UNKNOWN = 1  # it was written so recently that the time of another write may be the same
     WRITTEN = 2
     CUT = 3
+    FAILED = 4  # the storage does not say
 
 
 class Mapped(Protocol):
@@ -95,12 +97,24 @@ class MappedFile:
         Whoever can write to a mapping may do so: then only what was cut off counts.
         """
         change = Change(_native.look_at_mapping(_watches[self.mapping]))
-        if change == Change.CUT or self.mapping.size() < self.n_bytes:
+        if change == Change.FAILED:
+            raise self._unknown("its status cannot be read")
+        try:
+            size = self.mapping.size()
+        except OSError as error:
+            raise self._unknown(one_line(error)) from error
+        if change == Change.CUT or size < self.n_bytes:
             return Change.CUT
         if change == Change.NONE:
             return change
         with memoryview(self.mapping) as view:
             return change if view.readonly else Change.NONE
+
+    def _unknown(self, reason: str) -> RankbitsError:
+        return RankbitsError(
+            f"{self.name} could not be compared with what was mapped: {reason}; try again when the "
+            "storage works"
+        )
 
     def require_same_file(self, verify: Callable[[], None] | None = None) -> None:
         """Refuse memory whose file is not the one that was mapped.

@@ -2,7 +2,8 @@
 
 A model is a dictionary from id to code. A script has changes of every sort: those that change the
 model (add, upsert, remove, and save, which puts another index in place of the whole collection) and
-those that must not (seal, compact, snapshot, and copy, which saves an index into a new folder).
+those that must not (seal, compact, snapshot, copy, which saves an index into a new folder, and
+those that only read: check, and load, which loads the folder as an index).
 """
 
 import os
@@ -101,6 +102,8 @@ def apply_change(collection, change):
         collection.close()
         index.save(folder)
         return None
+    elif change.kind == "load":
+        HammingIndex.load(folder)
     else:
         getattr(collection, change.kind)()
     return collection

@@ -2,6 +2,10 @@
 
     python tests/durability/failing.py --seed 0
     python tests/durability/failing.py --seed 0 --call 57 --error EIO --way reopen   # one run
+    python tests/durability/failing.py --seed 0 --looks --random 2500
+
+With `--looks` calls that change nothing fail too (opening, reading, mapping, locking, closing,
+asking for a status), for want of files or memory as well, and the script also loads and checks.
 
 A writer makes changes of every sort to a collection that a reader holds open. One call of its
 storage fails once, with EIO or ENOSPC, or all calls fail from then on: the disk is full (a short
@@ -35,6 +39,7 @@ from changes import (
 )
 from children import Child, encoded
 from histories import judge
+from saves import run_saves
 from storage import FAIL_ON, FAIL_ONCE, SHORTEN, load_storage, read_trace
 from violations import Report, Violation
 
@@ -48,7 +53,13 @@ FAULTS = {  # what happens at the chosen call; "full" and "dead" last until the 
     "full": (SHORTEN, errno.ENOSPC),
     "dead": (FAIL_ON, errno.EIO),
 }
+FAULTS_OF_LOOKS = {
+    **{name: (FAIL_ONCE, getattr(errno, name)) for name in ("EIO", "EMFILE", "ENOMEM", "EINTR")},
+    **{f"{name} on": (FAIL_ON, getattr(errno, name)) for name in ("EIO", "EMFILE", "ENOMEM")},
+}
+ALL_FAULTS = FAULTS | FAULTS_OF_LOOKS
 KINDS = ("add", "upsert", "remove", "seal", "add", "compact", "snapshot", "copy", "save", "upsert")
+KINDS_OF_LOOKS = ("load", "check")
 N_AFTER = 3  # changes after the failure
 
 
@@ -144,9 +155,9 @@ class Writer:
 class Runs:
     """Everything that runs of one seed share: a collection to begin with, and a script."""
 
-    def __init__(self, base, seed, library):
+    def __init__(self, base, seed, library, *, with_looks=False):
         rng = np.random.default_rng(seed)
-        self._base, self._library = base, library
+        self._base, self._library, self._with_looks = base, library, with_looks
         self._template = base / "template"
         self.first = {}
         with Collection.create(self._template, N_BITS) as collection:
@@ -159,10 +170,10 @@ class Runs:
             self.changes.append(random_change(rng, model, kind, number))
             model = self.changes[-1].applied(model)
 
-    @staticmethod
-    def _kinds(rng):
+    def _kinds(self, rng):
         """One of each sort in random order, and an add large enough to be sealed in between."""
-        return [str(kind) for kind in rng.permutation(KINDS)]
+        kinds = KINDS + KINDS_OF_LOOKS if self._with_looks else KINDS
+        return [str(kind) for kind in rng.permutation(kinds)]
 
     def calls(self, *, has_reader):
         """The calls of a run in which nothing fails."""
@@ -216,8 +227,8 @@ class Runs:
         if fault is None:
             self._library.storage_record(os.fsencode(self._base / "trace"))
         else:
-            plan, error = FAULTS[fault[1]]
-            self._library.storage_plan(plan, fault[0], error)
+            self._library.storage_plan(*plan_of(fault))
+        self._library.storage_widen(self._with_looks)
         Writer(place / "collection", self.changes, way, self._library, tell).run()
 
     def _check_folder(self, histories):
@@ -230,6 +241,12 @@ class Runs:
         for number, (is_sure, models) in histories.targets.items():
             check_target(self.changes[number].target(folder), models, is_sure=is_sure)
         check_writer(folder, model)
+
+
+def plan_of(fault):
+    """What the library is told of a call and what happens there."""
+    plan, error = ALL_FAULTS[fault[1]]
+    return plan, fault[0], error
 
 
 def check_target(folder, models, *, is_sure):
@@ -257,7 +274,10 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only every N-th call")
     parser.add_argument("--call", type=int, help="only this call")
     parser.add_argument("--syncs", action="store_true", help="only calls that sync")
-    parser.add_argument("--error", choices=FAULTS, help="only this error")
+    parser.add_argument("--error", choices=ALL_FAULTS, help="only this error")
+    parser.add_argument("--looks", action="store_true", help="calls that change nothing fail too")
+    parser.add_argument("--saves", type=int, default=0, help="also save and load files, so often")
+    parser.add_argument("--random", type=int, help="as many runs, at random, instead of all")
     parser.add_argument("--way", choices=WAYS, help="go on in this way only")
     parser.add_argument("--reader", choices=("yes", "no"), help="with, or without, a reader only")
     parser.add_argument("--keep-going", action="store_true", help="count all violations")
@@ -265,29 +285,45 @@ def main():
     options = parser.parse_args()
     library = load_storage()
     internals.seal_early()
+    internals.wait_briefly()
     report = Report("failing", goes_on=options.keep_going)
     for seed in range(options.seed, options.seed + options.scripts):
         with tempfile.TemporaryDirectory(dir=options.folder) as base:
-            runs = Runs(Path(base).resolve(), seed, library)
-            run_script(runs, seed, options, report)
+            runs = Runs(Path(base).resolve(), seed, library, with_looks=options.looks)
+            if options.random != 0:
+                run_script(runs, seed, options, report)
+            place, rng = Path(base).resolve() / "saves", np.random.default_rng(seed)
+            if options.saves:
+                run_saves(place, rng, options.saves, FAULTS_OF_LOOKS, library, report)
     report.finish()
 
 
 def run_script(runs, seed, options, report):
-    """Let each call of one script fail in each way."""
+    """Let each call of one script fail in each way, or as many as are to be drawn."""
     calls = {reader: runs.calls(has_reader=reader == "yes") for reader in ("yes", "no")}
+    report.count("calls", max(map(len, calls.values())))
+    cases = list(cases_of(calls, seed, options))
+    if options.random is not None:
+        drawn = np.random.default_rng(seed).permutation(len(cases))[: options.random]
+        cases = [cases[number] for number in drawn]
+    for case in cases:
+        run_once(runs, (seed, *case), options, report)
+
+
+def cases_of(calls, seed, options):
+    """Calls that are to fail, how, how the writer goes on, and whether there is a reader."""
     n_calls = max(map(len, calls.values()))
-    report.count("calls", n_calls)
+    faults = FAULTS_OF_LOOKS if options.looks else FAULTS
     first = 1 + seed % options.every
     for call in [options.call] if options.call else range(first, n_calls + 1, options.every):
-        for fault in [options.error] if options.error else FAULTS:
+        for fault in [options.error] if options.error else faults:
             for number, way in enumerate(WAYS):
                 if options.way not in (None, way):
                     continue
                 for reader in readers(options, call + number):
                     name = calls[reader][call - 1].name if call <= len(calls[reader]) else "none"
                     if is_worth_it(name, fault, options):
-                        run_once(runs, (seed, call, fault, way, reader), report)
+                        yield call, fault, way, reader
 
 
 def is_worth_it(name, fault, options):
@@ -304,7 +340,7 @@ def readers(options, number):
     return ["yes", "no"] if number % 3 == 0 else ["yes"]
 
 
-def run_once(runs, case, report):
+def run_once(runs, case, options, report):
     seed, call, fault, way, reader = case
     sentence, hit = runs.violation(call, fault, way, has_reader=reader == "yes")
     report.count("runs")
@@ -312,8 +348,8 @@ def run_once(runs, case, report):
     report.count(f"runs_{fault}")
     if sentence:
         repeat = (
-            f"python tests/durability/failing.py --seed {seed} --call {call} --error {fault} "
-            f"--way '{way}' --reader {reader}"
+            f"python tests/durability/failing.py --seed {seed} --call {call} --error '{fault}' "
+            f"--way '{way}' --reader {reader}{' --looks' if options.looks else ''}"
         )
         sort, _, detail = sentence.partition(":")
         report.violation(sort, f"call {call} ({hit}), {fault}, {way}:{detail}", repeat)

@@ -49,7 +49,7 @@ class Histories:
     def refuse(self, change, message):
         seen = [one for one in self.possible if not change.is_possible(one.model)]
         if not seen and change.kind not in ("snapshot", "copy"):
-            raise Violation(f"a possible change was refused: {message}")
+            raise Violation(f"a possible change was refused: {change.kind}: {message}")
         self._pin(seen)
 
     def see(self, model, who):

@@ -7,7 +7,7 @@ of `rankbits.index` changes.
 import re
 
 from rankbits import _native
-from rankbits.index.disk import building
+from rankbits.index.disk import building, connection
 from rankbits.index.store import changes
 
 DATABASE = "collection.sqlite"
@@ -18,6 +18,11 @@ MANIFEST = ("parts", "segments")  # the table that names the files, in one forma
 def seal_early():
     """Let a few dozen codes become a segment file, so that short scripts reach every path."""
     building.SEAL_AT, changes.SMALL = 40, 8
+
+
+def wait_briefly():
+    """SQLite waits a minute for a lock of others, and takes one that fails for such a lock."""
+    connection._BUSY_SECONDS = 2.0
 
 
 def write_planes(codes, planes):

@@ -74,6 +74,12 @@ CHECKS = [
     Check("fuzz", "plain", fuzz(240), fuzz(15)),
     tool("killing", "--every 1 --scripts 2 --random 1000", "--every 17 --random 40"),
     tool("failing", "--scripts 1", "--every 23"),
+    tool(
+        "failing",
+        "--looks --scripts 2 --random 1250 --saves 350",
+        "--looks --random 60 --saves 28",
+        title="failing, any call",
+    ),
     tool("power_loss", "--scripts 3 --random 10", "--random 3 --steps 12"),
     tool(
         "power_loss", "--random 20 --unordered", "--unordered --steps 6", title="power_loss, names"

@@ -3,7 +3,10 @@
 //
 // A file descriptor is attributed to its file by asking the kernel (/proc/self/fd), so dup, close, rename and unlink need no bookkeeping here.
 // Calls that fail although nobody chose them are recorded with their result. The -shm file of SQLite is mapped and its content is not seen.
+//
+// After storage_widen() calls that only look count too, and may fail: opening, reading, mapping, locking, closing, and asking for a status.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +16,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,14 +26,14 @@
 #include <unistd.h>
 
 enum plan { WATCH, KILL_BEFORE, KILL_WITHIN, FAIL_ONCE, FAIL_ON, SHORTEN };
-enum kind { WRITES, SYNCS, NAMES, FREES };  // FREES: never short of space
+enum kind { WRITES, SYNCS, NAMES, FREES, LOOKS };  // FREES and LOOKS: never short of space
 
 #define LONGEST 4096
 static char root[LONGEST], hit[LONGEST + 64];
 static size_t root_size = 0;
 static enum plan plan = WATCH;
 static long n_calls = 0, n_hits = 0, chosen = 0;
-static int chosen_error = EIO, trace = -1;
+static int chosen_error = EIO, trace = -1, counts_looks = 0;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // What a test calls, through ctypes.
@@ -46,6 +51,8 @@ void storage_plan(int what, long at, int error) {
     chosen = at;
     chosen_error = error;
 }
+
+void storage_widen(int is_wide) { counts_looks = is_wide; }
 
 long storage_calls(void) { return n_calls; }
 long storage_hits(void) { return n_hits; }
@@ -134,7 +141,7 @@ static enum verdict judge(const char* name, enum kind kind, const char* path, si
     long call = ++n_calls;
     int is_due = plan == FAIL_ON ? call >= chosen : call == chosen;
     if (plan == WATCH || !is_due) return GO;
-    if ((plan == FAIL_ONCE || plan == FAIL_ON) && chosen_error == ENOSPC && kind == FREES) return GO;
+    if ((plan == FAIL_ONCE || plan == FAIL_ON) && chosen_error == ENOSPC && (kind == FREES || kind == LOOKS)) return GO;
     if (plan == SHORTEN && (kind != WRITES || size < 2)) {
         if (kind == WRITES) plan = FAIL_ONCE;  // one byte cannot be half written
         else return GO;
@@ -180,7 +187,7 @@ static ssize_t write_at(const char* name, int fd, const struct iovec* pieces, in
     if (!has_place) {
         struct stat64 status;
         int is_appended = syscall(SYS_fcntl, fd, F_GETFL) & O_APPEND;
-        at = is_appended && fstat64(fd, &status) == 0 ? status.st_size : (off64_t)syscall(SYS_lseek, fd, 0, SEEK_CUR);
+        at = is_appended && REAL(fstat64)(fd, &status) == 0 ? status.st_size : (off64_t)syscall(SYS_lseek, fd, 0, SEEK_CUR);
     }
     size_t size = 0;
     for (int i = 0; i < n_pieces; ++i) size += pieces[i].iov_len;
@@ -297,7 +304,91 @@ int mkdirat(int folder, const char* name, mode_t mode) {
 
 int mkdir(const char* name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode); }
 
-// Opening counts where it makes a file, or empties one.
+// Calls that only look. FAILED is what such a call returns when it fails; one that closes or unlocks does so all the same, as in the kernel.
+
+#define LOOK_AT(NAME, PATH, TYPE, FAILED, PASSED)                  \
+    if (!counts_looks || !is_below(PATH)) return PASSED;           \
+    pthread_mutex_lock(&mutex);                                    \
+    enum verdict verdict = judge(NAME, LOOKS, PATH, 0);            \
+    int reason = chosen_error;                                     \
+    if (verdict == DIE || verdict == DIE_WITHIN) die();            \
+    record("look", PATH, "", 0, verdict == GO ? 0 : -1, "", 0);    \
+    pthread_mutex_unlock(&mutex);                                  \
+    if (verdict == GO) return PASSED;                              \
+    errno = reason;                                                \
+    return (TYPE)(FAILED);
+
+#define LOOK(TYPE, FAILED, NAME, DECLARED, FOLDER, FILE, PASSED)   \
+    TYPE NAME DECLARED {                                           \
+        char path[LONGEST];                                        \
+        path[0] = 0;                                               \
+        if (counts_looks) path_at(FOLDER, FILE, path);             \
+        LOOK_AT(#NAME, path, TYPE, FAILED, PASSED)                 \
+    }
+
+#define LOOK_FD(TYPE, FAILED, NAME, DECLARED, FD, PASSED)          \
+    TYPE NAME DECLARED {                                           \
+        char path[LONGEST];                                        \
+        path[0] = 0;                                               \
+        if (counts_looks && FD >= 0) path_of(FD, path);            \
+        LOOK_AT(#NAME, path, TYPE, FAILED, PASSED)                 \
+    }
+
+LOOK(int, -1, stat, (const char* restrict name, struct stat* restrict to), AT_FDCWD, name, REAL(stat)(name, to))
+LOOK(int, -1, stat64, (const char* restrict name, struct stat64* restrict to), AT_FDCWD, name, REAL(stat64)(name, to))
+LOOK(int, -1, lstat, (const char* restrict name, struct stat* restrict to), AT_FDCWD, name, REAL(lstat)(name, to))
+LOOK(int, -1, lstat64, (const char* restrict name, struct stat64* restrict to), AT_FDCWD, name, REAL(lstat64)(name, to))
+LOOK(int, -1, access, (const char* name, int mode), AT_FDCWD, name, REAL(access)(name, mode))
+LOOK(int, -1, faccessat, (int folder, const char* name, int mode, int flags), folder, name, REAL(faccessat)(folder, name, mode, flags))
+LOOK(DIR*, NULL, opendir, (const char* name), AT_FDCWD, name, REAL(opendir)(name))
+LOOK_FD(int, -1, fstat, (int fd, struct stat* to), fd, REAL(fstat)(fd, to))
+LOOK_FD(int, -1, fstat64, (int fd, struct stat64* to), fd, REAL(fstat64)(fd, to))
+LOOK_FD(int, (what == LOCK_UN && syscall(SYS_flock, fd, what), -1), flock, (int fd, int what), fd, (int)syscall(SYS_flock, fd, what))
+LOOK_FD(ssize_t, -1, read, (int fd, void* to, size_t size), fd, syscall(SYS_read, fd, to, size))
+LOOK_FD(ssize_t, -1, pread, (int fd, void* to, size_t size, off_t at), fd, syscall(SYS_pread64, fd, to, size, at))
+LOOK_FD(ssize_t, -1, pread64, (int fd, void* to, size_t size, off64_t at), fd, syscall(SYS_pread64, fd, to, size, at))
+LOOK_FD(void*, MAP_FAILED, mmap, (void* to, size_t size, int may, int how, int fd, off_t at), fd, (void*)syscall(SYS_mmap, to, size, may, how, fd, at))
+LOOK_FD(void*, MAP_FAILED, mmap64, (void* to, size_t size, int may, int how, int fd, off64_t at), fd, (void*)syscall(SYS_mmap, to, size, may, how, fd, at))
+LOOK_FD(int, (syscall(SYS_close, fd), -1), close, (int fd), fd, (int)syscall(SYS_close, fd))
+
+static int is_lock(int what) { return what == F_SETLK || what == F_SETLKW || what == F_GETLK || what == F_DUPFD_CLOEXEC; }
+
+static int unlock(int fd, int what, const struct flock* range) {
+    if (what == F_SETLK && range->l_type == F_UNLCK) syscall(SYS_fcntl, fd, what, range);
+    return -1;
+}
+
+static int control(int fd, int what, void* argument) {
+    char path[LONGEST];
+    path[0] = 0;
+    if (counts_looks && is_lock(what)) path_of(fd, path);
+    LOOK_AT("fcntl", path, int, unlock(fd, what, argument), (int)syscall(SYS_fcntl, fd, what, argument))
+}
+
+#define ARGUMENT_OF(what)                      \
+    va_list rest;                              \
+    va_start(rest, what);                      \
+    void* argument = va_arg(rest, void*);      \
+    va_end(rest);
+
+int fcntl(int fd, int what, ...) {
+    ARGUMENT_OF(what)
+    return control(fd, what, argument);
+}
+
+int fcntl64(int fd, int what, ...) {
+    ARGUMENT_OF(what)
+    return control(fd, what, argument);
+}
+
+// Opening counts where it makes a file, or empties one; else it is a look.
+static int open_to_look(int folder, const char* name, int flags, mode_t mode) {
+    char path[LONGEST];
+    path[0] = 0;
+    if (counts_looks) path_at(folder, name, path);
+    LOOK_AT("open", path, int, -1, (int)syscall(SYS_openat, folder, name, flags, mode))
+}
+
 static int open_at(int folder, const char* name, int flags, mode_t mode) {
     char path[LONGEST];
     path[0] = 0;
@@ -305,7 +396,7 @@ static int open_at(int folder, const char* name, int flags, mode_t mode) {
     struct stat64 status;
     int is_there = path[0] && fstatat64(folder, name, &status, 0) == 0;
     int is_emptied = is_there && (flags & O_TRUNC) && S_ISREG(status.st_mode) && status.st_size > 0;
-    if ((is_there && !is_emptied) || (!is_there && !(flags & O_CREAT))) path[0] = 0;
+    if ((is_there && !is_emptied) || (!is_there && !(flags & O_CREAT))) return open_to_look(folder, name, flags, mode);
     CHANGE("open", NAMES, is_emptied ? "truncate" : "create", path, "", 0, (int)syscall(SYS_openat, folder, name, flags, mode))
 }
 

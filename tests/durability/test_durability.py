@@ -50,6 +50,23 @@ def test_storage_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path)
     assert counts["runs_hit"] > 40
 
 
+@needs_compiler
+@unsanitized
+def test_any_call_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path):
+    counts = holds("failing", tmp_path, "--looks", "--random", 15, "--saves", 14, "--seed", 5)
+    assert counts["runs_hit"] > 10
+    assert counts["saves_hit"] + counts["loads_hit"] > 10
+
+
+@pytest.mark.slow
+@needs_compiler
+@unsanitized
+@pytest.mark.parametrize("error", ["EIO", "EMFILE", "EMFILE on"])
+def test_a_call_that_fails_for_a_moment_while_opening_leaves_nothing_behind(tmp_path, error):
+    arguments = ("--looks", "--random", 60, "--seed", 6, "--error", error, "--way", "onward")
+    assert holds("failing", tmp_path, *arguments)["runs_hit"] > 40
+
+
 @pytest.mark.slow
 @needs_compiler
 @unsanitized

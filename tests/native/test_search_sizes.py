@@ -181,3 +181,13 @@ def test_bits_beyond_the_last_do_no_harm(dispatch, n_bits, n_queries):
             check(inverted.search(queries, words, *wanted, 3, n_threads=2), *case)
             for table in tables:
                 check(table.search(queries, n_bits, words, *wanted, 2**63)[0], *case)
+
+
+@pytest.mark.parametrize("level", _native.dispatch_levels())
+def test_a_query_that_became_no_number_has_no_results(level):
+    """Numbers are checked where they come in, but another thread may write to them later."""
+    weights, counts = np.full((2, 64), 0.5), np.empty(2, np.int64)
+    weights[1, 7] = np.nan
+    with _native.dispatched(level):
+        scan_real(weights=weights, counts=counts)
+    assert counts.tolist() == [3, 0]

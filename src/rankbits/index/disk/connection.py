@@ -3,8 +3,12 @@
 A folder may be anyone's. So the schema must be, word for word, one that rankbits writes: no views,
 triggers or generated columns run. Whatever SQLite does for one statement is bounded.
 
-Where nothing can be written, SQLite cannot make the files that it needs beside a log. A database
-without a log is then read as it lies, and looked at anew whenever it has changed.
+Where a reader may not write, SQLite cannot make the files that it needs beside a log. A database
+without a log is then read as it lies. Any other failure at opening is an error: a connection that
+opened in another way than was asked for would outlive what went wrong.
+
+A database that was written behind the connection, by a checkpoint of its writer or by a stranger,
+is opened again to be read, so that nothing old is read from SQLite's cache; a writer refuses it.
 """
 
 import os
@@ -13,9 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from rankbits._files import one_line, sync_file
+from rankbits._files import sync_file
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index.disk import format1, layout, tables
+from rankbits.index.disk.open_files import OpenFiles, is_writable
 
 APPLICATION = 0x52424954  # "RBIT"
 _MAX_BLOB = 1 << 26  # bytes of a field: more than the codes of any part in the database
@@ -32,10 +37,11 @@ class Connection:
         self._folder = folder
         self._is_writer = is_writer
         self._process = os.getpid()
-        self._signature: tuple[int, ...] | None = None  # of a file that is read as it lies
         self._limit = _WorkLimit()
         self.version = 0
+        self.n_opened = 0  # how often: what was read before the last time may be of another file
         with layout.failures(folder, "opened"):
+            self._files = OpenFiles(folder / layout.DATABASE)
             self._database: sqlite3.Connection | None = self._connected()
 
     def current(self) -> sqlite3.Connection:
@@ -44,11 +50,20 @@ class Connection:
             raise InputError(f"the collection of {self._folder} is closed; open it again")
         self.require_process()
         self._limit.n_looks = 0
-        if self.is_outdated():
-            self._database.close()
-            self._database = self._connected()
         roll_back(self._database)  # Ctrl-C may have come before a transaction could be ended
+        self._files.require()
+        if self._files.is_written():
+            self._database = self._reconnected(self._database)
         return self._database
+
+    def require_in_place(self) -> None:
+        """Raise unless the files that are open lie at their names."""
+        self._files.require()
+
+    def note_write(self) -> None:
+        """Say that this connection may have written to the database just now."""
+        with suppress(OSError, InputError):  # which the next use will tell
+            self._files.note_content()
 
     def require_process(self) -> None:
         """Refuse a process that was forked: SQLite's connections do not survive that."""
@@ -63,8 +78,8 @@ class Connection:
             self.version = _examine(database, self._folder / layout.DATABASE)
 
     def is_outdated(self) -> bool:
-        """Whether a database that is read as it lies has changed since it was opened."""
-        return self._signature is not None and self._signature != _signature(self._folder)
+        """Whether somebody else has written to the database since it was opened."""
+        return self._files.is_written()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -82,32 +97,47 @@ class Connection:
         database = self.current()
         with suppress(sqlite3.Error, OSError):
             is_busy = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            self.note_write()
             if not is_busy:
                 log = self._folder / f"{layout.DATABASE}-wal"
                 sync_file(log)  # or its old length could come back after a power cut
                 return True
         return False
 
+    def _reconnected(self, database: sqlite3.Connection) -> sqlite3.Connection:
+        if self._is_writer:
+            raise InputError(
+                f"{self._folder} has to be opened again: another program has written to its "
+                f"{layout.DATABASE}; nothing was changed by this call"
+            )
+        new = self._connected()
+        database.close()
+        return new
+
     def _connected(self) -> sqlite3.Connection:
         address = (self._folder.absolute() / layout.DATABASE).as_uri()
-        self._signature = None
+        if self._is_writer:
+            return self._examined(f"{address}?mode=rw")
         try:
-            return self._examined(f"{address}?mode={'rw' if self._is_writer else 'ro'}")
+            return self._examined(f"{address}?mode=ro")
         except sqlite3.OperationalError:
-            signature = _signature(self._folder)
-            if self._is_writer or signature is None:
+            if is_writable(self._folder) or self._files.has_log():
                 raise
             database = self._examined(f"{address}?mode=ro&immutable=1")
-            if _signature(self._folder) != signature:
+            if self._files.has_log():
                 database.close()
                 raise
-            self._signature = signature
             return database
 
     def _examined(self, address: str) -> sqlite3.Connection:
+        self.n_opened += 1
+        self._files.note_content()  # before anything is read
         database = connect(address, self._limit)
         try:
             self.version = _examine(database, self._folder / layout.DATABASE)
+            if self._is_writer:
+                _require_writable(database, self.version)
+            self._files.note_beside()
         except BaseException:
             database.close()
             raise
@@ -129,6 +159,18 @@ def connect(address: str, work_limit: Callable[[], bool] | None = None) -> sqlit
         database.close()
         raise
     return database
+
+
+def _require_writable(database: sqlite3.Connection, version: int) -> None:
+    """Raise unless it can be written: what SQLite cannot open to write, it opens to read.
+
+    Only a statement that writes tells; it is taken back.
+    """
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        database.execute(f"PRAGMA user_version = {version}")
+    finally:
+        roll_back(database)
 
 
 def roll_back(database: sqlite3.Connection) -> None:
@@ -181,14 +223,3 @@ def _expected(schema: tuple[str, ...]) -> set[tuple[str, str, str]]:
 
 def _normal(kind: object, name: object, statement: object) -> tuple[str, str, str]:
     return str(kind), str(name), " ".join(str(statement or "").split())
-
-
-def _signature(folder: Path) -> tuple[int, ...] | None:
-    """What changes whenever a database without a log does; None if it has a log."""
-    if os.path.lexists(folder / f"{layout.DATABASE}-wal"):
-        return None
-    try:
-        status = os.stat(folder / layout.DATABASE)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read any more: {one_line(error)}") from None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -35,10 +35,14 @@ class Database:
         self.folder = folder
         self._lock = lock
         self._connection = Connection(folder, is_writer=lock is not None)
-        if not folder.joinpath(layout.SEGMENTS).is_dir():
+        try:
+            layout.require_segments(folder)
+        except BaseException:
             self._connection.close()
-            raise FileFormatError(f"{folder} is damaged: it has no folder {layout.SEGMENTS}")
+            raise
         self._rows: dict[int, PartRow] = {}  # of the parts of the state that was loaded last
+        self._n_opened = 0  # of the connection that they were read by
+        self._last_change = 0  # that was seen
         self._seals_all = False
 
     @classmethod
@@ -82,7 +86,14 @@ class Database:
     def change(self) -> int:
         """The number of the last change that was committed."""
         with self._reading():
-            return tables.read_change(self._connection.current())
+            change = tables.read_change(self._connection.current())
+        if change < self._last_change:
+            raise InputError(
+                f"{self.folder} has to be opened again: an older {layout.DATABASE} was put in its "
+                f"place, with change {change}, after {self._last_change} had been read"
+            )
+        self._last_change = change
+        return change
 
     def counters(self) -> tuple[int, int]:
         """The number of the last change, and that of the next part."""
@@ -93,18 +104,22 @@ class Database:
         """The state as it stands; what a known state has is taken from it.
 
         A writer may delete a file between the reading of its name and its opening: then there is a
-        new state, which is read instead.
+        new state, which is read instead. SQLite calls some reads damage that failed for a moment:
+        what it finds twice is damage.
         """
+        n_damages = 0
         while True:
             change = self.change()
             try:
                 with self._reading():
                     state = self._load_once(known, verify=verify)
-            except FileFormatError:
-                if self.change() == change:
+                    is_outdated = self._connection.is_outdated()
+            except FileFormatError as error:
+                n_damages += isinstance(error.__cause__, sqlite3.Error)
+                if self.change() == change and n_damages != 1:
                     raise
             else:
-                if not self._connection.is_outdated():
+                if not is_outdated:
                     return state
 
     def _load_once(self, known: State | None, *, verify: bool) -> State:
@@ -147,6 +162,7 @@ class Database:
                     segment = self._read_file(row, manifest.n_bits, verify=verify)
             parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
+        self._n_opened = self._connection.n_opened
         counters = manifest.next_id, manifest.next_part, manifest.change
         has_factors, side = tables.traits_of(self.version)
         if has_factors and manifest.n_bits <= FACTOR_BITS:
@@ -154,8 +170,15 @@ class Database:
         return State(manifest.n_bits, *counters, tuple(parts), manifest.model, has_factors, side)
 
     def _is_known(self, part: Part) -> bool:
-        """Whether a part is as it was read; a file that was damaged may have been restored."""
-        return part.number in self._rows and not part.segment.is_damaged
+        """Whether a part is as it was read.
+
+        A file that was damaged may have been restored, and a database that was written by others
+        may hold other codes.
+        """
+        is_in_file = isinstance(part.segment, FileSegment)
+        if part.number not in self._rows or part.segment.is_damaged:
+            return False
+        return is_in_file or self._n_opened == self._connection.n_opened
 
     def _read_file(self, row: PartRow, n_bits: int, *, verify: bool) -> FileSegment:
         path = layout.segment_path(self.folder, row.number)
@@ -242,11 +265,12 @@ class Database:
     def _begin(self, known_change: int) -> sqlite3.Connection:
         """Begin a transaction of the one writer, if the last change is the one that it knows."""
         with layout.failures(self.folder, "written"):
-            database = self._connection.current()
             self._require_lock()
+            database = self._connection.current()
             try:
                 database.execute("BEGIN IMMEDIATE")
                 self._require_lock()
+                self._connection.require_in_place()
                 self._require_change(tables.read_change(database), known_change)
             except BaseException:
                 roll_back(database)
@@ -279,9 +303,11 @@ class Database:
                 )
 
     def _finish(self, database: sqlite3.Connection) -> None:
+        """End a transaction of the writer. It counts if all files lie at their names after it."""
         try:
             database.execute("COMMIT")
-        except sqlite3.Error as error:
+            self._connection.require_in_place()
+        except (sqlite3.Error, OSError, InputError) as error:
             roll_back(database)
             raise UnknownOutcomeError(
                 f"{self.folder} could not be written: {one_line(error)}; whether this change was "
@@ -290,17 +316,19 @@ class Database:
         except BaseException:
             roll_back(database)
             raise
+        finally:
+            self._connection.note_write()
 
     # Files that no state names
 
     def sweep(self, state: State) -> None:
         """Delete files that earlier writers left, once the log is certain not to need them.
 
-        Where a reader is in the way the files stay until the next time.
+        Where a reader or a failure is in the way the files stay until the next time.
         """
         numbers = {part.number for part in state.parts}
-        if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
-            with suppress(sqlite3.Error, RankbitsError):
+        with suppress(sqlite3.Error, OSError, RankbitsError):
+            if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
                 database = self._begin(state.change)
                 try:
                     self._delete_strays(state)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankbits._files import one_line, sync_folder
+from rankbits._files import one_line, status_of, sync_folder
 from rankbits.errors import FileFormatError, InputError, RankbitsError
 
 DATABASE = "collection.sqlite"
@@ -39,6 +39,7 @@ _MACHINE_ERRORS = {  # of the machine rather than of the file; all else that SQL
     sqlite3.SQLITE_NOLFS,
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
 
@@ -55,16 +56,17 @@ def new_unfinished_database(folder: Path) -> Path:
 
 def require_target(folder: Path) -> None:
     """Refuse a folder in which a collection cannot be written; nothing is changed."""
-    if not folder.parent.is_dir():
-        raise InputError(f"folder must lie in an existing folder, there is no {folder.parent}")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"folder must not be a file, {folder} is one")
     with failures(folder, "read"):
+        if not folder.parent.is_dir():
+            raise InputError(f"folder must lie in an existing folder, there is no {folder.parent}")
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"folder must not be a file, {folder} is one")
         names = os.listdir(folder) if folder.exists() else []
+        segments = status_of(folder / SEGMENTS)
     foreign = sorted(name for name in names if not _OURS.fullmatch(name))
     if foreign:
         raise InputError(f"folder must be empty or hold a collection, {folder} holds {foreign[0]}")
-    if folder.joinpath(SEGMENTS).is_symlink():
+    if segments and stat.S_ISLNK(segments.st_mode):
         raise InputError(
             f"{folder / SEGMENTS} must be a folder, it is a link; a collection is not written "
             "through links"
@@ -82,26 +84,41 @@ def prepare(folder: Path) -> None:
 
 def require_collection(folder: Path) -> None:
     """Refuse a folder without a database, and names that are not what a collection makes them."""
-    if not _is_file(folder / DATABASE):
+    names = [f"{DATABASE}{ending}" for ending in ("", "-wal", "-shm", "-journal")]
+    with failures(folder, "read"):
+        database, *beside = (status_of(folder / name) for name in names)
+    if database is None or not stat.S_ISREG(database.st_mode):
         raise InputError(
             f"folder must hold a collection, there is no {folder / DATABASE}; make one with "
             "Collection.create() or HammingIndex.save()"
         )
-    for name in (f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"):
-        if os.path.lexists(folder / name) and not _is_file(folder / name):
+    for name, status in zip(names[1:], beside, strict=True):
+        if status and not stat.S_ISREG(status.st_mode):
             raise FileFormatError(f"{folder / name} must be a file of SQLite, it is something else")
 
 
+def has_database(folder: Path) -> bool:
+    """Whether something has the name of a collection's database."""
+    with failures(folder, "read"):
+        return status_of(folder / DATABASE) is not None
+
+
+def require_segments(folder: Path) -> None:
+    """Refuse a collection without the folder of its segments."""
+    with failures(folder, "read"), suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISDIR(os.stat(folder / SEGMENTS).st_mode):  # readers may follow a link
+            return
+    raise FileFormatError(f"{folder} is damaged: it has no folder {SEGMENTS}")
+
+
 def _is_file(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    status = status_of(path)
+    return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def free_number(folder: Path, number: int) -> int:
     """The first number from this one on without a file: a change that failed may have left one."""
-    while os.path.lexists(segment_path(folder, number)):
+    while status_of(segment_path(folder, number)):
         number += 1
     return number
 

@@ -8,10 +8,14 @@ changes anything.
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
+from rankbits._files import status_of
 from rankbits.errors import InputError, RankbitsError
 from rankbits.index.disk import layout
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class WriterLock:
@@ -22,37 +26,32 @@ class WriterLock:
         self._path = folder / layout.LOCK
         self._process = os.getpid()
         with layout.failures(folder, "locked"):
-            self._file = self._opened()
+            self._file = os.open(self._path, _FLAGS, 0o666)
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(self._file)
-                raise InputError(
-                    f"folder must have one writer at a time, {folder} has one already; close it "
-                    "first, or open without writable=True to search"
-                ) from None
-            except OSError:
-                os.close(self._file)
+                self._take()
+            except BaseException:
+                self.release()
                 raise
+
+    def _take(self) -> None:
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            raise InputError(f"{self._path} must be a plain file")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"folder must have one writer at a time, {self._folder} has one already; close it "
+                "first, or open without writable=True to search"
+            ) from None
         if not self._is_in_place():
-            os.close(self._file)
             raise RankbitsError(
-                f"{folder} could not be locked: {layout.LOCK} was deleted at that moment; try again"
+                f"{self._folder} could not be locked: {layout.LOCK} was deleted at that moment; "
+                "try again"
             )
 
-    def _opened(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        file = os.open(self._path, flags, 0o666)
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise InputError(f"{self._path} must be a plain file")
-        return file
-
     def _is_in_place(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._file), os.lstat(self._path))
-        except OSError:
-            return False
+        status = status_of(self._path)
+        return status is not None and os.path.samestat(os.fstat(self._file), status)
 
     def require(self) -> None:
         """Raise unless this process is still the writer."""
@@ -65,5 +64,7 @@ class WriterLock:
     def release(self) -> None:
         """Let others write. A forked process does not let go of what its parent has."""
         if os.getpid() == self._process:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-            os.close(self._file)
+            with suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # closing alone would leave it to forks
+            with suppress(OSError):  # a descriptor is gone also where closing it fails
+                os.close(self._file)

@@ -23,7 +23,7 @@ from typing import IO, ClassVar
 
 import numpy as np
 
-from rankbits._files import write_atomically
+from rankbits._files import status_of, write_atomically
 from rankbits._mapped import Change, MappedFile
 from rankbits.codes import MAX_BITS
 from rankbits.errors import FileFormatError
@@ -230,11 +230,8 @@ class FileSegment(Segment):
 
     def is_at(self, path: Path) -> bool:
         """Whether a name still leads to this file."""
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return False
-        return (status.st_dev, status.st_ino) == self.identity
+        status = status_of(path)
+        return status is not None and (status.st_dev, status.st_ino) == self.identity
 
     def _verified(self, start: int, stop: int) -> np.ndarray:
         """Bytes of one region."""
@@ -282,15 +279,24 @@ def write_segment(path: Path, header: Header, chunks: Iterable[Segment]) -> Head
 
 def copy_segment(segment: FileSegment, path: Path, *, may_link: bool) -> None:
     """The same file under another name: a link where that is allowed and can be, else a copy."""
-    if may_link:
-        with suppress(OSError):  # another file system, one without links, or just deleted
-            os.link(segment.path, path, follow_symlinks=False)
-            if segment.is_at(path):
-                return
-            path.unlink()  # the name has meanwhile gone to another file
+    if may_link and _is_linked(segment, path):
+        return
     with write_atomically(path, may_replace=False) as file:
         for piece in segment.pieces():
             file.write(piece)
+
+
+def _is_linked(segment: FileSegment, path: Path) -> bool:
+    """Link a file to another name, if that can be."""
+    try:
+        os.link(segment.path, path, follow_symlinks=False)
+    except OSError:  # another file system, one without links, or just deleted
+        return False
+    with suppress(OSError):
+        if segment.is_at(path):
+            return True
+    path.unlink()  # the name has meanwhile gone to another file
+    return False
 
 
 def read_segment(path: Path, *, verify: bool) -> FileSegment:

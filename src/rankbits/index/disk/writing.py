@@ -45,7 +45,7 @@ def upgrade_collection(folder: Path) -> int:
 def require_target(folder: Path) -> None:
     """Refuse a folder that `write_collection` would refuse to replace; nothing is changed."""
     layout.require_target(folder)
-    if os.path.lexists(folder / layout.DATABASE):
+    if layout.has_database(folder):
         Database.open(folder, is_writer=True).close()
 
 
@@ -61,7 +61,7 @@ def write_collection(
     """
     layout.require_target(folder)
     layout.prepare(folder)
-    if os.path.lexists(folder / layout.DATABASE):
+    if layout.has_database(folder):
         if not may_replace:
             Database.open(folder).close()  # which names anything that is no collection
             raise InputError(
