@@ -29,7 +29,7 @@ class Connection:
     """A connection of one process to one database; it is made anew when it has to be."""
 
     def __init__(self, folder: Path, *, is_writer: bool) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()
         self._is_writer = is_writer
         self._process = os.getpid()
         self._signature: tuple[int, ...] | None = None  # of a file that is read as it lies
@@ -89,7 +89,7 @@ class Connection:
         return False
 
     def _connected(self) -> sqlite3.Connection:
-        address = (self._folder.absolute() / layout.DATABASE).as_uri()
+        address = (self._folder / layout.DATABASE).as_uri()
         self._signature = None
         try:
             return self._examined(f"{address}?mode={'rw' if self._is_writer else 'ro'}")

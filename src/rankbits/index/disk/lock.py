@@ -7,9 +7,9 @@ changes anything.
 
 import fcntl
 import os
-import stat
 from pathlib import Path
 
+from rankbits._files import open_plain
 from rankbits.errors import InputError, RankbitsError
 from rankbits.index.disk import layout
 
@@ -19,10 +19,10 @@ class WriterLock:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._path = folder / layout.LOCK
+        self._path = folder.absolute() / layout.LOCK
         self._process = os.getpid()
         with layout.failures(folder, "locked"):
-            self._file = self._opened()
+            self._file = open_plain(self._path, os.O_RDWR)
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -39,14 +39,6 @@ class WriterLock:
             raise RankbitsError(
                 f"{folder} could not be locked: {layout.LOCK} was deleted at that moment; try again"
             )
-
-    def _opened(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        file = os.open(self._path, flags, 0o666)
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise InputError(f"{self._path} must be a plain file")
-        return file
 
     def _is_in_place(self) -> bool:
         try:
