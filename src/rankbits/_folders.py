@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -190,6 +191,22 @@ def present_folder(folder: str | os.PathLike[str]) -> Path:
     target = Path(folder).absolute()
     backup = _backup(target.resolve())
     return target if target.exists() or not backup.exists() else backup
+
+
+def make_work_folder(folder: Path) -> None:
+    """Make a folder under a name that others can guess, or go on with the one that is there.
+
+    A link is refused, and a folder of another user: its owner would be in charge of what is in it.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            raise InputError(
+                f"{folder} must be a folder of an earlier run, it is a link or belongs to another "
+                "user; remove it"
+            ) from None
 
 
 def remove_own(folder: Path, own: re.Pattern[str]) -> None:

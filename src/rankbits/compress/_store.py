@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbits._files import write_atomically
+from rankbits._folders import make_work_folder
 from rankbits._json import seal, unseal
 from rankbits.errors import FileFormatError, InputError
 
@@ -25,7 +26,7 @@ FORMAT, VERSION = "rankbits compression cell", 1
 def open_work_folder(target: Path) -> Iterator[Path]:
     """The folder beside the target that holds finished parts; one process has it at a time."""
     work = target.parent / f".{target.name}.work"
-    work.mkdir(exist_ok=True)
+    make_work_folder(work)
     lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
