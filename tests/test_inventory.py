@@ -3,6 +3,8 @@
 import os
 import shutil
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -302,3 +304,55 @@ def test_a_folder_that_a_kill_left_aside_is_found_by_readers(originals, tmp_path
     shutil.copytree(originals / "result", tmp_path / "out")
     os.rename(tmp_path / "out", _folders._backup(tmp_path / "out"))
     assert _folders.present_folder(tmp_path / "out") == tmp_path / ".out.old"
+
+
+KILLED_AT_EVERY_STEP = """
+import os, sys
+from pathlib import Path
+from rankbits import _folders
+from rankbits._inventory import find_foreign, take_inventory
+
+folder = Path(sys.argv[1])
+STEPS = ("mkdir", "rename", "replace", "unlink", "rmdir", "fsync", "open", "close")
+
+def write(content):
+    with _folders.write_folder_atomically(folder, find_foreign) as place:
+        (place / "sub").mkdir()
+        (place / "sub" / "content").write_text(content)
+        take_inventory(place)
+
+def die_at(n):
+    left = [n]
+    def dying(call):
+        def wrapped(*args, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                os._exit(9)
+            return call(*args, **options)
+        return wrapped
+    for step in STEPS:
+        setattr(os, step, dying(getattr(os, step)))
+
+n, was_killed = 0, True
+while was_killed:
+    write("old")
+    if os.fork() == 0:
+        die_at(n)
+        write("new")
+        os._exit(0)
+    was_killed = os.wait()[1] != 0
+    present = _folders.present_folder(folder)
+    assert find_foreign(present) is None, n
+    assert (present / "sub" / "content").read_text() in ("old", "new"), n
+    n += 1
+write("last")
+assert os.listdir(folder.parent) == [folder.name]
+print(n)
+"""
+
+
+def test_a_kill_at_every_step_of_replacing_leaves_the_old_folder_or_the_new_one(tmp_path):
+    command = [sys.executable, "-c", KILLED_AT_EVERY_STEP, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
