@@ -62,7 +62,7 @@ class TestCluster:
     def workers(self, busy_with=""):
         """Processes that run tasks or hold actors, or those among them that do one thing."""
         parents = set(self.raylets())
-        titles = {pid: title for pid, parent, title in _processes() if parent in parents}
+        titles = {pid: title for pid, parent, title in processes() if parent in parents}
         return [
             pid
             for pid, title in titles.items()
@@ -78,7 +78,7 @@ class TestCluster:
         return require_gone(pids, self.session)
 
 
-def _processes():
+def processes():
     """(pid, parent, command line) of everything that runs."""
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -90,14 +90,14 @@ def _processes():
 
 def processes_with(text):
     """Processes with a text on their command line."""
-    return [pid for pid, _, command in _processes() if text in command and pid != os.getpid()]
+    return [pid for pid, _, command in processes() if text in command and pid != os.getpid()]
 
 
 def require_gone(pids, text, seconds=15.0):
     """Wait until processes have ended; those that have not."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = {pid for pid, _, _ in _processes()}
+        alive = {pid for pid, _, _ in processes()}
         left = sorted({pid for pid in pids if pid in alive} | set(processes_with(text)))
         if not left or time.monotonic() > deadline:
             return left

@@ -8,12 +8,13 @@ import errno
 import lzma
 import os
 import secrets
+import stat
 import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -42,11 +43,12 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EI
 
 @contextmanager
 def write_atomically(
-    path: str | os.PathLike[str], *, may_replace: bool = True
+    path: str | os.PathLike[str], *, may_replace: bool = True, mode: int = 0o666
 ) -> Iterator[IO[bytes]]:
     """Open a file to write; it appears under `path` only if the block ends without an error.
 
-    With `may_replace=False`, a file that exists already is a FileExistsError.
+    With `may_replace=False`, a file that exists already is a FileExistsError. The file has the
+    permissions of `mode` that the umask of the process leaves, as files of any program.
 
     >>> with write_atomically("numbers.txt") as file:  # doctest: +SKIP
     ...     file.write(b"1 2 3")
@@ -56,7 +58,7 @@ def write_atomically(
         raise InputError(f"path must name a file, {target} is a folder")
     if not target.parent.is_dir():
         raise InputError(f"path must lie in an existing folder, there is no {target.parent}")
-    handle, temporary = _create_beside(target)
+    handle, temporary = _create_beside(target, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -130,18 +132,53 @@ def unreadable_files_refused(path: str, kind: str) -> Iterator[None]:
         raise FileFormatError(f"{path} is not a readable {kind} file: {reason}") from None
 
 
-def _create_beside(target: Path) -> tuple[int, Path]:
+def _create_beside(target: Path, mode: int) -> tuple[int, Path]:
     """A new file in the same folder, open to write; the system applies the process's umask.
 
-    The umask cannot be read without setting it, which other threads would notice.
+    Nobody can guess its name, and a link of that name is not followed (O_EXCL). The umask cannot
+    be read without setting it, which other threads would notice.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     while True:
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
-            return os.open(temporary, flags, 0o666), temporary
+            return os.open(temporary, flags, mode), temporary
         except FileExistsError:
             continue
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open, or create, a plain file whose name others can guess; no link is followed."""
+    flags |= os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise
+        raise InputError(f"{path} must be a plain file, it is something else") from None
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise InputError(f"{path} must be a plain file, it is something else")
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open, or create, a file that a later run continues, and that is written to in place.
+
+    What belongs to somebody else, or has another name too, is refused: writing to it would change
+    what is not ours, or leave its owner in charge of the result.
+    """
+    with suppress(FileExistsError):
+        return open_plain(path, flags | os.O_EXCL)
+    handle = open_plain(path, flags)
+    status = os.fstat(handle)
+    if (status.st_nlink, status.st_uid) == (1, os.geteuid()):
+        return handle
+    os.close(handle)
+    raise InputError(
+        f"{path} must be a file of an earlier run, it belongs to another user or has several "
+        "names; remove it"
+    )
 
 
 def sync_folder(folder: Path) -> None:

@@ -5,42 +5,49 @@ backup, the new one takes its name, and the backup is removed. A folder cannot b
 another, so there is a moment in which only the backup exists; readers look there too. A folder that
 is being filled or removed has a temporary name and is locked while its process lives, so the next
 save can remove what a killed process has left.
+
+What is replaced is removed. So whoever replaces a folder says what in it is foreign: files that
+were not written by rankbits, or not as they are now. Such a folder is refused, and looked at again
+after it was moved aside.
 """
 
 import fcntl
 import glob
 import os
+import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rankbits._files import sync_folder
 from rankbits.errors import FileFormatError, InputError
 
+FindForeign = Callable[[Path], str | None]  # what a folder holds that must stay, in words
 _TRIES = 100
 _TOKEN = 4  # random bytes in the name of a temporary folder
 
 
 @contextmanager
 def write_folder_atomically(
-    folder: str | os.PathLike[str], is_ours: Callable[[Path], bool]
+    folder: str | os.PathLike[str], find_foreign: FindForeign
 ) -> Iterator[Path]:
     """Yield an empty folder to write to; it becomes `folder` if the block ends without an error.
 
-    An existing folder is replaced if it is empty or `is_ours` says so, else refused. The block must
-    have synced its files to the disk when it ends.
+    An existing folder is replaced if it is empty or nothing in it is foreign, else refused. The
+    block must have synced its files to the disk when it ends.
     """
     target = Path(folder).resolve()
-    require_replaceable(target, is_ours)
-    _settle(target, is_ours)
+    require_replaceable(target, find_foreign)
+    _settle(target, find_foreign)
     _sweep(target)
     temporary, lock = _fresh(target)
     try:
         yield temporary
         sync_folder(temporary)
-        _take_place(temporary, target)
+        _take_place(temporary, target, find_foreign)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -142,38 +149,105 @@ def _sweep(target: Path) -> None:
             os.close(lock)
 
 
-def require_replaceable(folder: str | os.PathLike[str], is_ours: Callable[[Path], bool]) -> None:
+def require_replaceable(folder: str | os.PathLike[str], find_foreign: FindForeign) -> None:
     """Refuse to write where there is something that must not be removed."""
     target = Path(folder).resolve()
     if not target.parent.is_dir():
         raise InputError(f"folder must lie in an existing folder, there is no {target.parent}")
     if target.exists() and not target.is_dir():
         raise InputError(f"folder must name a folder, {target} is a file")
+    for place in (target.parent, target):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise InputError(f"folder must lie where this process can write, {place} is read-only")
+    require_movable(target)
     for place in (target, _backup(target)):
-        if place.exists() and any(place.iterdir()) and not is_ours(place):
+        _require_nothing_foreign(place, place, find_foreign)
+
+
+def require_movable(folder: Path) -> None:
+    """Refuse a folder that another cannot take the place of."""
+    target = folder.resolve()
+    if target.is_dir() and (target.is_mount() or _working_folder().is_relative_to(target)):
+        raise InputError(
+            f"folder must be one that can be replaced as a whole, {target} is a mount point or the "
+            "folder in which this process works; name a folder in it"
+        )
+
+
+def _require_nothing_foreign(place: Path, target: Path, find_foreign: FindForeign) -> None:
+    """Refuse a folder with anything foreign; `target` is what the message calls it."""
+    if not place.exists() or not any(place.iterdir()):
+        return
+    foreign = find_foreign(place)
+    if foreign is not None:
+        raise InputError(
+            "folder must be new or empty, or hold nothing but what is replaced; "
+            f"{target} {foreign}; choose another folder"
+        )
+
+
+def present_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where a folder lies that may just be replaced, or whose replacement was killed."""
+    target = Path(folder).absolute()
+    backup = _backup(target.resolve())
+    return target if target.exists() or not backup.exists() else backup
+
+
+def make_work_folder(folder: Path) -> None:
+    """Make a folder under a name that others can guess, or go on with the one that is there.
+
+    A link is refused, and a folder of another user: its owner would be in charge of what is in it.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise InputError(
-                f"folder must be new, empty or hold nothing but a model, {place} holds something "
-                "else; choose another folder"
-            )
+                f"{folder} must be a folder of an earlier run, it is a link or belongs to another "
+                "user; remove it"
+            ) from None
 
 
-def _settle(target: Path, is_ours: Callable[[Path], bool]) -> None:
+def remove_own(folder: Path, own: re.Pattern[str]) -> None:
+    """Remove files of a folder whose path in it matches, then folders without files; no others."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(place, name)
+            if own.fullmatch(os.path.relpath(path, folder)):
+                path.unlink(missing_ok=True)
+        for name in folders:
+            with suppress(OSError):  # it holds something else, or is a link
+                Path(place, name).rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # it was removed
+        return Path("/")
+
+
+def _settle(target: Path, find_foreign: FindForeign) -> None:
     """Finish what a kill in `_take_place` has left: restore the backup, or remove it."""
     backup = _backup(target)
     if not backup.exists():
         return
-    if target.exists() and is_ours(target):
+    if target.exists() and any(target.iterdir()) and find_foreign(target) is None:
         _discard(backup, target)
     else:
         os.replace(backup, target)
 
 
-def _take_place(new: Path, target: Path) -> None:
+def _take_place(new: Path, target: Path, find_foreign: FindForeign) -> None:
     """Rename the new folder to the target; an old one becomes the backup."""
     backup = _backup(target)
     if target.exists():
         os.rename(target, backup)
     try:
+        _require_nothing_foreign(backup, target, find_foreign)  # it may have changed by now
         os.rename(new, target)
     except BaseException:
         if backup.exists():

@@ -246,6 +246,17 @@ def test_a_file_in_the_place_of_the_folder_exits_1(tmp_path):
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["index.html", "results.json", "served/notes.txt"])
+def test_files_of_the_users_are_not_replaced_and_stop_it_before_any_work(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    result = call("--out", tmp_path)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert name.rpartition("/")[2] in result.stderr or "served" in result.stderr
+    assert (tmp_path / name).read_text() == "mine"
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+
+
 def test_bad_usage_exits_2():
     assert call("--seed", "-1").exit_code == 2
     assert call("--format", "xml").exit_code == 2

@@ -219,6 +219,43 @@ def test_a_target_that_another_process_writes_is_refused(folder):
     assert_one_line(done, "codes.npy is being written by another process")
 
 
+@pytest.mark.parametrize("kind", ["link", "dangling link", "other name", "pipe", "folder"])
+def test_nothing_is_written_through_what_lies_at_the_name_of_the_partial_file(folder, kind):
+    """Its name can be guessed, so somebody else may have put something there."""
+    (folder / "thesis.tex").write_text("years of work")
+    partial = folder / ".codes.npy.partial"
+    if kind == "link":
+        partial.symlink_to("thesis.tex")
+    elif kind == "dangling link":
+        partial.symlink_to("new.tex")
+    elif kind == "other name":
+        os.link("thesis.tex", partial)
+    elif kind == "pipe":
+        os.mkfifo(partial)
+    else:
+        partial.mkdir()
+    before = sorted(os.listdir())
+    assert_one_line(call("model", "x.npy", "--out", "codes.npy"), "codes.npy.partial must be a")
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert sorted(os.listdir()) == before
+
+
+def test_a_partial_file_of_another_user_is_not_continued(folder, monkeypatch):
+    (folder / ".codes.npy.partial").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert_one_line(call("model", "x.npy", "--out", "codes.npy"), "belongs to another user")
+
+
+def test_codes_have_the_permissions_that_the_umask_leaves(folder):
+    for umask, ending in ((0o002, "npy"), (0o027, "parquet"), (0o077, "npz")):
+        before = os.umask(umask)
+        try:
+            printed("model", "x.npy", "--out", f"codes.{ending}")
+        finally:
+            os.umask(before)
+        assert os.stat(f"codes.{ending}").st_mode & 0o777 == 0o666 & ~umask
+
+
 def test_bad_rows_are_named_and_nothing_is_left(folder):
     bad = X.copy()
     bad[300, 2] = np.nan

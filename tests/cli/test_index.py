@@ -373,3 +373,26 @@ def test_every_command_has_help():
     for name in ("build", "add", "remove", "search", "info", "check"):
         assert act(name, "--help").exit_code == 0
     assert "search" in CliRunner().invoke(app, ["index", "--help"]).stdout
+
+
+def test_a_result_does_not_replace_what_is_read(folder):
+    printed("build", "codes.npy", "--out", "index")
+    np.savez("q.npz", q=np.load("q.npy"))
+    before = (folder / "q.npz").read_bytes()
+    for queries in ("q.npz", "q.npz:q", str(folder / "q.npz")):
+        done = act("search", "index", queries, "--out", "q.npz")
+        assert_one_line(done, "q.npz must not be one of the inputs")
+    assert (folder / "q.npz").read_bytes() == before
+
+
+def test_an_index_is_built_behind_a_link_but_not_over_the_folder_of_the_process(folder):
+    (folder / "place").mkdir()
+    (folder / "link").symlink_to("place")
+    printed("build", "codes.npy", "--out", "link")
+    assert (folder / "link").is_symlink()
+    assert held("place") == wanted(range(300), BITS)
+    (folder / "empty").mkdir()
+    os.chdir("empty")
+    assert_one_line(act("build", "../codes.npy", "--out", "."), "in which this process works")
+    printed("build", "../codes.npy", "--out", "index")
+    os.chdir("..")

@@ -68,7 +68,8 @@ def test_with_several_ids_missing_data_is_noted_and_the_rest_is_run(tmp_path):
     done = papers("talr-fig1", "rsh-fig2", "--data", tmp_path / "data", "--out", tmp_path / "o")
     assert done.exit_code == 0, done.output
     assert "rsh-cifar100 is left out: no cifar100*.npz" in done.stderr
-    assert [file.name for file in (tmp_path / "o").iterdir()] == ["exact-talr-fig1.json"]
+    files = sorted(file.name for file in (tmp_path / "o").iterdir())
+    assert files == [".rankbits.json", "exact-talr-fig1.json"]
 
 
 def test_a_report_in_all_formats_and_of_nothing(tmp_path):
@@ -91,6 +92,20 @@ def test_a_report_in_all_formats_and_of_nothing(tmp_path):
     figures = report.printed(tmp_path, "--format", "svg")["files"]["svg"]
     assert (tmp_path / "figures" / "talr-fig1.svg").read_text().startswith("<svg")
     assert figures == str(tmp_path / "figures")
+
+
+def test_a_page_that_is_the_users_is_not_replaced(tmp_path):
+    write_result(tmp_path, made_result("clinc150", "itq", 16))
+    for name in ("index.html", "tables.md"):
+        (tmp_path / name).write_text("mine")
+    for words in ((), ("--format", "markdown")):
+        done = report(tmp_path, *words)
+        assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+        assert "would be replaced, but it is not as rankbits wrote it" in done.stderr
+    assert (tmp_path / "index.html").read_text() == (tmp_path / "tables.md").read_text() == "mine"
+    (tmp_path / "index.html").unlink()
+    for _ in range(2):  # its own page is replaced
+        assert report(tmp_path).exit_code == 0
 
 
 @pytest.fixture(scope="module")

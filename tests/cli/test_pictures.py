@@ -131,6 +131,7 @@ def test_a_folder_where_a_file_is_wanted_is_named_as_one(folder):
 def test_names_of_an_interrupted_run_wait_for_the_codes(folder, monkeypatch):
     fit.printed("classes", *CNN)
     (folder / "codes.names.txt").write_text("old\n")
+    BinaryCodes.from_bits(np.eye(1, 8)).save("codes.npy")
     bad = folder / "flat" / "3.png"
     content = bad.read_bytes()
     bad.write_bytes(content[:40])
@@ -139,3 +140,14 @@ def test_names_of_an_interrupted_run_wait_for_the_codes(folder, monkeypatch):
     bad.write_bytes(content)
     assert json.loads(encode("model", "flat", "--out", "codes.npy").stdout)["items"] == 7
     assert (folder / "codes.names.txt").read_text().startswith("0.png\n")
+
+
+def test_a_text_file_of_the_users_is_not_replaced_by_names(folder):
+    fit.printed("classes", *CNN)
+    (folder / "codes.names.txt").write_text("my own list")
+    words = ("model", "classes", "--out", "codes.npy")
+    assert_one_line(encode(*words), "codes.names.txt would be replaced")
+    assert (folder / "codes.names.txt").read_text() == "my own list"
+    (folder / "codes.names.txt").unlink()
+    for _ in range(2):  # names of codes that are replaced go with them
+        encode.printed(*words)

@@ -1,5 +1,6 @@
 """Clusters that cannot be joined are refused at once; what is started is stopped."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -8,10 +9,11 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from clusters import processes_with, require_gone
+from clusters import processes, processes_with, require_gone
 from rankbits import distributed
 from rankbits.distributed import _address
 from rankbits.errors import InputError, MissingExtraError
@@ -173,7 +175,7 @@ with distributed.connect(n_workers=1) as ray:
 def test_a_driver_that_dies_takes_its_processes_with_it(sent):
     command = [sys.executable, "-c", LOCAL]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as driver:
-        folder = os.path.dirname(driver.stdout.readline().strip())
+        folder = os.path.dirname(os.path.dirname(driver.stdout.readline().strip()))
         assert os.path.basename(folder).startswith("rankbits-ray-")
         assert driver.stdout.readline() == "ready\n"
         pids = processes_with(folder)
@@ -184,3 +186,64 @@ def test_a_driver_that_dies_takes_its_processes_with_it(sent):
     assert not require_gone(pids, folder)
     assert sent != signal.SIGINT or not os.path.exists(folder)
     shutil.rmtree(folder, ignore_errors=True)  # who is killed cannot
+
+
+def listeners_of(pids):
+    """Addresses at which processes wait for connections, as /proc/net writes them."""
+    sockets = set()
+    for pid in pids:
+        for handle in Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                sockets.add(os.readlink(handle))
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    return [line[1].rpartition(":")[0] for line in lines if f"socket:[{line[9]}]" in sockets
+            and line[3] == LISTENS]  # fmt: skip
+
+
+LISTENS = "0A"
+LOOPBACK = {
+    "0100007F",
+    "0000000000000000FFFF00000100007F",  # the same, as IPv6 writes it
+    "00000000000000000000000001000000",
+}
+
+
+def descendants_of(pid):
+    """A process and everything that it has started, and what that has started."""
+    children = {}
+    for child, parent, _ in processes():
+        children.setdefault(parent, []).append(child)
+    waiting, pids = [pid], []
+    while waiting:
+        pids.append(waiting.pop())
+        waiting += children.get(pids[-1], [])
+    return pids
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("token", [None, "of an earlier Ray"])
+def test_a_local_cluster_is_for_this_user_of_this_machine_only(tmp_path, token):
+    place = tmp_path / ".ray" / "auth_token"
+    if token is not None:
+        place.parent.mkdir()
+        place.write_text(token)
+        place.chmod(0o644)
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCAL], stdout=subprocess.PIPE, text=True, umask=0o002,
+        env={**variables, "HOME": str(tmp_path)},
+    ) as driver:  # fmt: skip
+        folder = os.path.dirname(os.path.dirname(driver.stdout.readline().strip()))
+        assert driver.stdout.readline() == "ready\n"
+        addresses = listeners_of(descendants_of(driver.pid))
+        modes = [os.stat(path).st_mode & 0o777 for path in (folder, place)]
+        driver.send_signal(signal.SIGINT)
+        driver.wait(60)
+    assert len(addresses) > 3
+    assert set(addresses) <= LOOPBACK
+    assert modes == [0o700, 0o600]
+    assert token in (None, place.read_text())

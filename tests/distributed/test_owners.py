@@ -1,6 +1,7 @@
 """Every id has one owner, and the folder of a sharded collection says which."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbits import BinaryCodes, distributed
+from rankbits._json import seal
 from rankbits.datasets.blocks import RowFile
+from rankbits.distributed import _layout
 from rankbits.distributed._layout import read_layout
 from rankbits.distributed._owners import Owners, make_owners
 from rankbits.distributed._parts import plan_targets, rows_per_part
@@ -90,15 +93,80 @@ def test_an_index_that_cannot_be_made_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "change", [{"version": 2}, {"by": "luck"}, {"shards": ["../elsewhere"]}, {"bounds": [7, 3]}]
-)
-def test_a_record_that_was_altered_is_refused(tmp_path, change):
+CHANGES = [
+    {"by": "luck"},
+    {"by": 3},
+    {"by": "hash"},
+    {"shards": ["../elsewhere"]},
+    {"shards": ["shard-00000", "shard-00001"]},
+    {"shards": []},
+    {"shards": None},
+    {"shards": "shard-00000"},
+    {"shards": [["shard-00000"]] * 3},
+    {"bounds": [7, 3]},
+    {"bounds": [7, None]},
+    {"bounds": [10**30, 10**31]},
+    {"bounds": {"a": 1}},
+    {"bounds": [[[1]], 2]},
+    {"changes": [0, 0]},
+    {"changes": [0, -1, 0]},
+    {"changes": [0, 0, "x"]},
+    {"changes": None},
+]
+
+
+@pytest.fixture
+def sharded(tmp_path):
     distributed.create_index(tmp_path / "index", 16, 3, by="range", bounds=[10, 20])
+    return tmp_path / "index"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_record_that_was_altered_is_refused(sharded, change, is_sealed):
+    path = sharded / "shards.json"
+    record = {**json.loads(path.read_text()), **change}
+    if is_sealed:  # by somebody who knows how
+        del record["json_sha256"], record["format"], record["version"]
+        path.write_bytes(seal(_layout.FORMAT, _layout.VERSION, record))
+    else:
+        path.write_text(json.dumps(record))
+    with pytest.raises(FileFormatError, match=r"shards\.json is damaged|is damaged: it has"):
+        read_layout(sharded)
+
+
+def test_a_record_that_leaves_out_a_shard_is_refused_also_if_its_checksum_is_right(tmp_path):
+    distributed.create_index(tmp_path / "index", 16, 2)
     path = tmp_path / "index/shards.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(FileFormatError, match=r"shards\.json is damaged"):
+    record = {"by": "hash", "bounds": [], "shards": ["shard-00000"], "changes": [0]}
+    path.write_bytes(seal(_layout.FORMAT, _layout.VERSION, record))
+    with pytest.raises(FileFormatError, match=r"shard-00001, which shards\.json does not name"):
         read_layout(tmp_path / "index")
+
+
+def test_a_shard_that_is_older_than_the_record_is_refused(sharded, tmp_path):
+    """Such as one that was restored alone: its items would be missing from every answer."""
+    shutil.copytree(sharded / "shard-00001", tmp_path / "before")
+    with distributed.LocalShards(sharded) as shards:
+        shards.add(BinaryCodes.from_bits(np.eye(16)), np.arange(8, 24))
+    infos = [Collection.open(folder).info() for folder in read_layout(sharded).folders]
+    read_layout(sharded).require_current(infos)
+    shutil.rmtree(sharded / "shard-00001")
+    shutil.copytree(tmp_path / "before", sharded / "shard-00001")
+    infos[1] = Collection.open(sharded / "shard-00001").info()
+    with pytest.raises(FileFormatError, match=r"shard-00001 is an older copy, .* had 1 changes"):
+        read_layout(sharded).require_current(infos)
+
+
+def test_an_index_that_cannot_be_made_spares_what_came_meanwhile(tmp_path, monkeypatch):
+    def fail(*arguments):
+        (tmp_path / "index" / "notes.txt").write_text("keep me")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_layout, "_write", fail)
+    with pytest.raises(OSError, match="No space left"):
+        distributed.create_index(tmp_path / "index", 16)
+    assert [path.name for path in (tmp_path / "index").iterdir()] == ["notes.txt"]
 
 
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=4), st.integers(1, 9), st.integers(1, 9))

@@ -3,12 +3,16 @@
     python tests/fuzz/fuzz_loaders.py --seconds 60 --seed 0
 
 A case is a valid file of some format, damaged by a few random edits, or bytes of one format under
-the name of another, or noise. It is read by every loader, and what comes back is read to the end.
+the name of another, or noise. A sealed JSON file may also have other values and the checksum of
+these, as somebody would make it up. It is read by every loader, and what comes back is read to the
+end.
 A case that fails is reported with its seed: --seed SEED --cases 1 repeats it.
 """
 
 import argparse
+import copy
 import io
+import json
 import pickle
 import sys
 import tempfile
@@ -24,12 +28,17 @@ from PIL import Image
 from safetensors.numpy import save as safetensors_bytes
 
 import rankbits
-from rankbits import BinaryCodes, TieHistogram, affinity, datasets, methods
+from rankbits import BinaryCodes, TieHistogram, affinity, compress, datasets, methods
+from rankbits._json import seal
 from rankbits.datasets._cifar import read_batch
+from rankbits.distributed import create_index
+from rankbits.distributed._layout import read_layout
+from rankbits.distributed._manifest import EncodingManifest
 from rankbits.errors import InputError
 from rankbits.evaluation import load_per_query
 from rankbits.index import Collection, HammingIndex, interop
 
+RUN = {"model": "abc", "side": "items", "step": 64, "inputs": []}
 SUFFIXES = (
     "npy",
     "npz",
@@ -76,6 +85,34 @@ def load_model(path):
         place.write_bytes(whole[place.name])
 
 
+def load_result(path):
+    """A search by a compressed folder with another result.json."""
+    opened = compress.load(_replaced_json(path, "result", "result.json"))
+    try:
+        return opened.search(np.ones((2, 6), np.float32), k=3, n_threads=1)
+    finally:
+        repr(opened)
+
+
+def load_manifest(path):
+    """The manifest of an encoding on a cluster."""
+    return EncodingManifest.resume(_replaced_json(path, "encoding", "manifest.json"), RUN)
+
+
+def load_shards(path):
+    """The layout of a collection in shards."""
+    return read_layout(_replaced_json(path, "shards", "shards.json"))
+
+
+def _replaced_json(path, folder, name):
+    """A folder with another file in the place of one."""
+    if path.suffix != ".json":
+        raise InputError("it is a JSON file")
+    place = path.parent / folder
+    (place / name).write_bytes(path.read_bytes())
+    return place
+
+
 def load_index(path):
     """A collection with one of its files replaced."""
     if path.suffix not in (".seg", ".sqlite"):
@@ -85,7 +122,7 @@ def load_index(path):
     whole = place.read_bytes()
     place.write_bytes(path.read_bytes())
     try:
-        return HammingIndex.load(folder)
+        return read_whole(HammingIndex.load(folder))  # it is mapped, and written to below
     finally:
         place.write_bytes(whole)
         for beside in folder.glob("collection.sqlite-*"):
@@ -115,6 +152,9 @@ LOADERS = {
     "load_cifar_mosaics": datasets.load_cifar_mosaics,
     "read_batch": lambda path: read_batch(str(path)),
     "rankbits.load": load_model,
+    "compress.load": load_result,
+    "EncodingManifest.resume": load_manifest,
+    "read_layout": load_shards,
     "load_per_query": load_per_query,
     "BinaryCodes.load": BinaryCodes.load,
     "TieHistogram.load": TieHistogram.load,
@@ -150,6 +190,7 @@ def corpus(folder):
     model = methods.get("lsh", n_bits=5, random_state=0).fit(rng.standard_normal((8, 6)))
     model.save(folder / "model")
     kinds += [(file.suffix[1:], file.read_bytes()) for file in (folder / "model").iterdir()]
+    kinds += [("json", content) for content in _sealed(folder, rng)]
     ids = [3, 5, 8, 13, 21, 34, 55, 89, 144]
     with Collection.create(folder / "index", 20) as collection:
         collection.add(BinaryCodes.from_bits(bits), ids)
@@ -167,6 +208,22 @@ def corpus(folder):
     qrels = b"query-id\tcorpus-id\tscore\n1\t2\t-1\n"
     kinds += [("tsv", b"0\t5\t1\n2\t0\t3\n"), ("tsv", b"0 Q0 5 1\n"), ("tsv", qrels)]
     return [*kinds, ("txt", b"q1\nq2\n"), ("jsonl", b'{"_id": "q1", "text": ""}\n{"id": 2}\n')]
+
+
+def _sealed(folder, rng):
+    """Folders whose JSON files carry their checksum, and the content of these files."""
+    items = rng.standard_normal((120, 6)).astype(np.float32)
+    compress.compress(
+        items, out=folder / "result", n_bytes=1, methods=["lsh"], pools=(20,), onnx=False,
+        n_threads=1,
+    )  # fmt: skip
+    (folder / "encoding").mkdir()
+    manifest = EncodingManifest(folder / "encoding", RUN, 64)
+    manifest.parts["00000-000000000000.npy"] = 17
+    manifest.write()
+    create_index(folder / "shards", 8, 2, by="range", bounds=[10])
+    names = ("result/result.json", "encoding/manifest.json", "shards/shards.json")
+    return [(folder / name).read_bytes() for name in names]
 
 
 def _features():
@@ -236,6 +293,28 @@ def damaged(content, rng):
     return bytes(data)
 
 
+STRANGE = (None, True, -1, 0, 2**70, 1e308, "", "x" * 999, [], {}, [[[]]], {"a": 1}, "../..", 0.5)
+
+
+def resealed(content, rng):
+    """A sealed file with a few other values and the checksum of these."""
+    record = json.loads(content)
+    for _ in range(rng.integers(1, 4)):
+        inner = record
+        while True:
+            keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
+            key = keys[rng.integers(len(keys))]
+            if not isinstance(inner[key], dict | list) or not inner[key] or rng.random() < 0.2:
+                break
+            inner = inner[key]
+        if rng.random() < 0.3 and len(keys) > 1:
+            del inner[key]
+        else:
+            inner[key] = copy.deepcopy(STRANGE[rng.integers(len(STRANGE))])
+    rest = {k: v for k, v in record.items() if k not in ("format", "version", "json_sha256")}
+    return seal(record.get("format", "none"), record.get("version", 1), rest)
+
+
 def run_case(folder, files, seed):
     """Read one damaged file with every loader; the names of those that raised anything else."""
     rng = np.random.default_rng(seed)
@@ -243,7 +322,8 @@ def run_case(folder, files, seed):
     if rng.random() < 0.05:
         suffix = str(rng.choice(SUFFIXES))
     path = Path(folder) / f"case.{suffix}"
-    path.write_bytes(damaged(content, rng))
+    is_made_up = suffix == "json" and b'"json_sha256"' in content and rng.random() < 0.5
+    path.write_bytes(resealed(content, rng) if is_made_up else damaged(content, rng))
     failed = {}
     for name, load in LOADERS.items():
         try:

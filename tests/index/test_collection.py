@@ -479,3 +479,41 @@ def test_without_verification_only_damage_inside_of_a_segment_goes_unnoticed(tmp
     path.write_bytes(raw)
     with pytest.raises(FileFormatError, match="header does not match"):
         Collection.open(tmp_path / "c", verify=False)
+
+
+def test_a_collection_is_used_on_after_the_process_went_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Collection.create("c", 8) as collection:
+        monkeypatch.chdir("/")
+        collection.add(np.arange(3, dtype=np.uint8)[:, None])
+        collection.seal()
+        assert collection.info()["items"] == collection.check()["items"] == 3
+        collection.snapshot(tmp_path / "copy")
+        collection.compact()
+    monkeypatch.chdir(tmp_path)
+    with Collection.open("c") as collection:
+        index = HammingIndex.load("copy")
+        monkeypatch.chdir("/")
+        assert collection.info()["items"] == len(index) == 3
+        assert collection.folder == tmp_path / "c"
+        assert collection.search(np.zeros((1, 1), np.uint8), 1)[1].tolist() == [[0]]
+        assert len(index.codes()) == 3
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077])
+def test_files_have_the_permissions_that_the_umask_leaves(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        with Collection.create(tmp_path / "c", 8) as collection:
+            collection.add(np.arange(3, dtype=np.uint8)[:, None])
+            collection.seal()
+            collection.add(np.arange(3, dtype=np.uint8)[:, None])
+            paths = list((tmp_path / "c").rglob("*"))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in paths if path.is_file()}
+            collection.snapshot(tmp_path / "copy", link=False)
+    finally:
+        os.umask(before)
+    assert {"collection.sqlite", "collection.sqlite-wal", "writer.lock"} < set(modes)
+    assert set(modes.values()) == {0o666 & ~umask}
+    folders = [tmp_path / "c", tmp_path / "c" / "segments", tmp_path / "copy"]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o777 & ~umask}

@@ -16,7 +16,7 @@ import safetensors.numpy
 from sklearn.exceptions import NotFittedError
 
 import rankbits
-from rankbits import _folders, methods
+from rankbits import _folders, _json, methods
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods import LSH, persistence
 from rankbits.methods.json_values import from_json, to_json
@@ -47,7 +47,7 @@ def rewrite(folder, **changes):
     """Change fields of model.json and sign it again, as a forger would; None removes one."""
     record = {**record_of(folder), **changes}
     record = {name: value for name, value in record.items() if value is not Ellipsis}
-    record["json_sha256"] = persistence._checksum(record)
+    record["json_sha256"] = _json._checksum(record)
     (folder / "model.json").write_text(json.dumps(record))
 
 
@@ -301,7 +301,7 @@ def test_a_step_that_fails_keeps_the_old_model_and_leaves_nothing(folder, monkey
 
     real = os.rename
     if step == "write":
-        monkeypatch.setattr(persistence, "_text", fail)
+        monkeypatch.setattr(persistence, "seal", fail)
     else:
         monkeypatch.setattr(os, step.removeprefix("second "), fail)
     with pytest.raises(OSError, match="No space left"):

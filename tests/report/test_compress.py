@@ -36,7 +36,6 @@ def result():
         "agreeing": 1.0, "sentence": "16 bytes, itq: keeps 96 % (93–99) of nDCG@10.", "advice": "",
     }  # fmt: skip
     return {
-        "rankbits_compress": 1,
         "reference": {"truth": "labels", "metrics": {"nDCG@10": 0.5, "overlap@10": 1.0}},
         "candidates": candidates,
         "recommendation": chosen,

@@ -91,7 +91,7 @@ def audit(
         "n_threads": threads,
     }
     with input_errors_exit_1():
-        _require_page(html)
+        _require_page(html, queries, *database)
         run = load_run(files)
         with progress_bar("ranking") as progress:
             result = audit_codes(run.queries, *run.join_shards(), **settings, progress=progress)
@@ -99,12 +99,12 @@ def audit(
     _print(result, output)
 
 
-def _require_page(path: str | None) -> None:
+def _require_page(path: str | None, *inputs: str) -> None:
     """Refuse a page that could not be made before the work that would fill it."""
     if path is not None:
         from rankbits.report import require_extra
 
-        require_writable(path)
+        require_writable(path, *inputs)
         require_extra()
 
 

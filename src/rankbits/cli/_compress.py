@@ -81,6 +81,10 @@ BudgetOption = Annotated[
 OnnxOption = Annotated[
     bool, typer.Option("--onnx/--no-onnx", help="Export the model to ONNX too, where it can be.")
 ]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace a result in --out whose files have changed, too."),
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Of samples and methods.")]
 CheckOption = Annotated[
     str | None,
@@ -111,6 +115,7 @@ def compress(
     peers: PeersOption = False,
     budget: BudgetOption = None,
     onnx: OnnxOption = True,
+    overwrite: OverwriteOption = False,
     seed: SeedOption = 0,
     threads: ThreadsOption = None,
     check: CheckOption = None,
@@ -152,6 +157,7 @@ def compress(
             peers=peers,
             budget=budget,
             onnx=onnx,
+            overwrite=overwrite,
             random_state=seed,
             n_threads=threads,
             report=note,
@@ -198,7 +204,7 @@ def _search(folder: str, files: list[str], k: int, out: str | None, threads: int
     with input_errors_exit_1():
         from rankbits.compress import load
 
-        require_writable(out)
+        require_writable(out, *files)
         if out is not None and not out.endswith(".npz"):
             raise InputError(f"--out must end in .npz with --search, got {out}")
         distances, ids = load(folder).search(load_array(files[0]), k, n_threads=threads)

@@ -15,8 +15,8 @@ import typer
 
 from rankbits import affinity
 from rankbits._check import extra
-from rankbits._files import write_atomically
-from rankbits.cli._demo_served import serve_folder, write_served
+from rankbits._inventory import require_own, write_own
+from rankbits.cli._demo_served import require_served, serve_folder, write_served
 from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
 from rankbits.cli._output import note, number, print_json, print_table
 from rankbits.codes import BinaryCodes
@@ -24,6 +24,7 @@ from rankbits.datasets import Split, digits
 from rankbits.errors import InputError
 from rankbits.evaluation import Audit, Evaluation, audit, evaluate
 
+_RESULTS, _PAGE = "results.json", "index.html"
 METRICS = ("AP", "AP.worst", "AP.best", "nDCG", "P@100", "P@r2")
 N_BITS = 32
 N_TRAIN = 750
@@ -64,16 +65,23 @@ def demo(
         if serve:
             extra("fastapi", "rankbits demo --serve", "serve")
         folder = _folder(out)
+        require_served(folder / "served")
         split = digits(random_state=seed)
         codes, history, hasher = _encoded(split, seed)
         scores, audits = _scored(split, codes, seed)
         results = _results(split, seed, scores, audits, history)
         page = _page(split, codes, scores, audits, history)
-        _write(folder / "results.json", json.dumps(results, indent=2, allow_nan=False))
-        _write(folder / "index.html", page)
+        write_own(
+            folder,
+            {
+                _RESULTS: json.dumps(results, indent=2, allow_nan=False).encode(),
+                _PAGE: page.encode(),
+            },
+        )
+        note(f"wrote {folder / _PAGE}")
         compressed = _compressed(split, folder, seed)
         command = write_served(folder / "served", split, hasher, codes[_LEARNED][1])
-    _print(results, str(folder / "index.html"), compressed, command, output)
+    _print(results, str(folder / _PAGE), compressed, command, output)
     if serve:
         serve_folder(folder / "served", port)
 
@@ -199,18 +207,13 @@ def _results(
 
 
 def _folder(out: str) -> Path:
-    """The folder, which is created if it does not exist."""
+    """The folder, which is created if it does not exist; files that are not ours stay in it."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out must name a folder, {out} is a file")
     folder.mkdir(parents=True, exist_ok=True)
+    require_own(folder, [_RESULTS, _PAGE])
     return folder
-
-
-def _write(path: Path, text: str) -> None:
-    with write_atomically(path) as file:
-        file.write(text.encode())
-    note(f"wrote {path}")
 
 
 def _print(results: dict[str, Any], page: str, compressed: str, command: str, output: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rankbits._files import write_atomically
+from rankbits._folders import require_replaceable, write_folder_atomically
+from rankbits._inventory import find_foreign, take_inventory
 from rankbits.cli._inputs import input_errors_exit_1
 from rankbits.cli._output import note
 from rankbits.cli._serve import run_server
@@ -18,22 +19,27 @@ from rankbits.index import HammingIndex
 _COLLECTION, _MODEL, _ITEMS, _VECTORS = "collection", "model", "items.jsonl", "vectors.npy"
 
 
+def require_served(folder: Path) -> None:
+    """Refuse a folder that `write_served` would not replace."""
+    require_replaceable(folder, find_foreign)
+
+
 def write_served(folder: Path, split: Split, hasher: Any, codes: BinaryCodes) -> str:
     """Write collection, model, table and vectors of items; returns the command to serve them."""
     from rankbits.report import picture
 
-    folder.mkdir(exist_ok=True)
-    hasher.save(folder / _MODEL)
-    index = HammingIndex(codes.n_bits)
-    index.add(codes)
-    index.save(folder / _COLLECTION)
-    with write_atomically(folder / _VECTORS) as file:
-        np.save(file, split.database_x)
-    with write_atomically(folder / _ITEMS) as file:
-        for item, (x, y) in enumerate(zip(split.database_x, split.database_y, strict=True)):
-            image = picture(x.reshape(8, 8) / 16)
-            row = {"id": item, "label": str(y), "title": f"A handwritten {y}", "image": image}
-            file.write(json.dumps(row).encode() + b"\n")
+    with write_folder_atomically(folder, find_foreign) as place:
+        hasher.save(place / _MODEL)
+        index = HammingIndex(codes.n_bits)
+        index.add(codes)
+        index.save(place / _COLLECTION)
+        np.save(place / _VECTORS, split.database_x)
+        with open(place / _ITEMS, "w", encoding="utf-8") as file:
+            for item, (x, y) in enumerate(zip(split.database_x, split.database_y, strict=True)):
+                image = picture(x.reshape(8, 8) / 16)
+                row = {"id": item, "label": str(y), "title": f"A handwritten {y}", "image": image}
+                file.write(json.dumps(row) + "\n")
+        take_inventory(place)
     note(f"wrote {folder}")
     places = {f"--{name}": folder / file for name, file in _options().items()}
     words = ["rankbits", "serve", str(folder / _COLLECTION)]

@@ -11,10 +11,10 @@ import typer
 from rankbits.cli._cluster import ClusterOption, rate_progress
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
 from rankbits.cli._output import print_json, progress_bar
-from rankbits.codes import sides
+from rankbits.codes import BinaryCodes, sides
 from rankbits.codes.files import ENDINGS
 from rankbits.datasets.blocks import Rows, open_rows
-from rankbits.datasets.names import names_path
+from rankbits.datasets.names import load_names, names_path
 from rankbits.datasets.pictures import PictureRows, list_pictures
 from rankbits.errors import InputError
 
@@ -64,6 +64,8 @@ def encode(
         fingerprint = methods.fingerprint(hasher)
         inputs = _open_inputs(rows, hasher)
         names = _names_of(inputs)
+        if names is not None:
+            _require_names(out, names)
         with progress_bar("encoding") as progress:
             done = encode_files(hasher, fingerprint, inputs, out, side.value, names, progress)
     print_json(
@@ -106,11 +108,29 @@ def _encode_on_cluster(
 
 def _require_target(out: str, rows: list[str]) -> None:
     """Refuse a target that cannot be written, or that is an input."""
-    require_writable(out)
+    require_writable(out, *rows)
     if os.path.splitext(out)[1] not in ENDINGS:
         raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {out}")
-    if os.path.exists(out) and any(os.path.exists(x) and os.path.samefile(out, x) for x in rows):
-        raise InputError(f"--out must not be one of the inputs, got {out}")
+
+
+def _require_names(out: str, names: list[str]) -> None:
+    """Refuse a text file in the place of the names, unless they are names of these rows or codes.
+
+    The user has given no such name, so nobody expects that it is replaced.
+    """
+    path = names_path(out)
+    if not os.path.lexists(path):
+        return
+    try:
+        present = load_names(path)
+        is_own = present == names or len(present) == len(BinaryCodes.load(out))
+    except InputError:
+        is_own = False
+    if not is_own:
+        raise InputError(
+            f"{path} would be replaced by the names of the pictures, but it is not that of an "
+            f"earlier {out}; move it away, or choose another name"
+        )
 
 
 def _open_inputs(paths: list[str], hasher: Any) -> list[Rows]:

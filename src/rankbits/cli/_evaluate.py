@@ -104,7 +104,8 @@ def evaluate(
     with input_errors_exit_1():
         parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
-            require_writable(path)
+            inputs = queries, query_weights, rankings, *(database or ()), *(histogram or ())
+            require_writable(path, *inputs)
         sources = {
             "--histogram": bool(histogram),
             "--rankings": rankings is not None,

@@ -215,9 +215,9 @@ def _best_score(training: dict[str, Any]) -> float | None:
 def _require_place(out: str, overwrite: bool) -> None:
     """Refuse a folder that could not be written, before the work that would fill it."""
     from rankbits._folders import require_replaceable
-    from rankbits.methods.persistence import is_model
+    from rankbits.methods.persistence import find_foreign
 
-    require_replaceable(out, is_model)
+    require_replaceable(out, find_foreign)
     if os.path.isdir(out) and os.listdir(out) and not overwrite:
         raise InputError(f"--out must be a new folder, {out} holds a model; give --overwrite")
 

@@ -250,7 +250,7 @@ def search(
         settings = {"k": k or _DEFAULT_K} | ({} if queries is None else {"ties": ties.value})
     started = time.monotonic()
     with input_errors_exit_1():
-        files.require_archive(out)
+        files.require_archive(out, queries, vectors, allowed, names)
         options = files.options_of(option or [])
         opening = {"verify": verify, "kind": kind.value, "n_threads": threads, **options}
         with _opened(folder, cluster, replicas, opening) as state:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankbits._files import sync_folder, write_atomically
+from rankbits._folders import require_movable
 from rankbits.cli._inputs import require_writable
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
@@ -42,6 +43,8 @@ def require_target(out: str, *, may_replace: bool) -> None:
         )
     if content:
         disk.require_target(Path(out))
+    else:
+        require_movable(Path(out))
 
 
 def refuse_shards(folder: str) -> None:
@@ -58,8 +61,8 @@ def put_in_place(built: str, out: str) -> None:
     if os.path.isdir(out) and os.listdir(out):
         HammingIndex.load(built).save(out)
         return
-    os.rename(built, out)
-    sync_folder(Path(out).absolute().parent)
+    os.rename(built, os.path.realpath(out))
+    sync_folder(Path(out).resolve().parent)
 
 
 def require_one_length(paths: Sequence[str], code_sets: Sequence[BinaryCodes]) -> None:
@@ -137,9 +140,9 @@ def _blocks(code_sets: Sequence[BinaryCodes]) -> Iterator[BinaryCodes]:
             yield codes[start : start + _BLOCK_CODES]
 
 
-def require_archive(out: str | None) -> None:
-    """Refuse a file for results that cannot be written, before the search."""
-    require_writable(out)
+def require_archive(out: str | None, *inputs: str | None) -> None:
+    """Refuse a file for results that cannot be written, or is read, before the search."""
+    require_writable(out, *inputs)
     if out is not None and not out.endswith(".npz"):
         raise InputError(f"--out must end in .npz, got {out}")
 

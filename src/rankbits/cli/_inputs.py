@@ -103,13 +103,23 @@ ThreadsOption = Annotated[
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="How to print the result.")]
 
 
-def require_writable(path: str | None) -> None:
-    """Refuse a file that cannot be written, before the work whose result it shall hold."""
+def require_writable(path: str | None, *inputs: str | None) -> None:
+    """Refuse a file that cannot be written, or is read, before the work whose result it shall hold.
+
+    An input is a path, or FILE:KEY.
+    """
     if path is None:
         return
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise InputError(f"{path} must name a file in an existing folder that can be written")
+    for source in inputs:
+        for name in (source or "", (source or "").rpartition(":")[0]):
+            if os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name):
+                raise InputError(
+                    f"{path} must not be one of the inputs, which it would replace; choose another "
+                    "name"
+                )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from rankbits._files import READ_ERRORS, sync_folder, write_atomically
+from rankbits._files import READ_ERRORS, open_own, sync_folder, write_atomically
 from rankbits.codes import BinaryCodes, npy
 from rankbits.codes.note import Note
 from rankbits.codes.sides import ITEMS, QUERIES
@@ -157,10 +157,10 @@ def _start(file: IO[bytes], mark: ResumeMark, head: bytes, width: int) -> int:
 def _partial_file(out: str) -> Iterator[IO[bytes]]:
     """The partial file of a target, open to read and write, locked against other processes."""
     path = _beside(out, ".partial")
-    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+    with open(open_own(path, os.O_RDWR), "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_free = os.path.samestat(os.fstat(file.fileno()), path.stat())
+            is_free = os.path.samestat(os.fstat(file.fileno()), path.lstat())
         except (BlockingIOError, FileNotFoundError):  # locked, or renamed a moment ago
             is_free = False
         if not is_free:

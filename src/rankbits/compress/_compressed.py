@@ -1,7 +1,6 @@
 """A compressed folder, opened: its numbers, and a search as it recommends."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,7 @@ class Compressed:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        self.result = read_result(folder)
+        self.folder, self.result = read_result(folder)
         self._search: CodeSearch | None = None
 
     @property

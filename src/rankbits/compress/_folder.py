@@ -8,56 +8,88 @@ vectors.npy   the original vectors, if they did not come from a .npy file and ar
 result.json   all numbers
 index.html    the same on a page, where the extra `report` is installed
 README.md     the commands that search it
+.rankbits.json  the names and checksums of all of these
+
+Only what the last of them names, and as it was written, is ever replaced.
 """
 
-import json
 import os
-import shutil
+import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankbits._files import sync_file
-from rankbits._folders import require_replaceable, write_folder_atomically
-from rankbits._json import as_json
+from rankbits._folders import (
+    FindForeign,
+    present_folder,
+    remove_own,
+    require_replaceable,
+    write_folder_atomically,
+)
+from rankbits._inventory import find_foreign, take_inventory
+from rankbits._json import as_json, seal
 from rankbits.compress._commands import search_commands
+from rankbits.compress._record import FORMAT, VERSION, parse_result
 from rankbits.compress._searching import CodeSearch
 from rankbits.errors import FileFormatError, InputError, RankbitsError
 
-FORMAT = 1
 RESULT = "result.json"
+_COLLECTION = re.compile(  # names that files of a collection have, which changes may have added
+    r"index/(?:collection\.sqlite(?:-wal|-shm|-journal)?|writer\.lock|segments/[1-9][0-9]*\.seg)"
+)
+_WORK = re.compile(  # files of a work folder, and what a kill leaves of them
+    r"(?:[^/]*-)?[0-9a-f]{12}\.(?:json|npy|model/model\.(?:json|safetensors))"
+    r"|\..*[0-9a-f]{12}\.(?:json|npy)\.[0-9a-f]{8}"
+    r"|\..*[0-9a-f]{12}\.model\.(?:[0-9a-f]{8}\.part|old)/.*"
+)
 
 
-def is_compressed(folder: Path) -> bool:
-    """Whether a folder is one that a run has left."""
-    try:
-        return "rankbits_compress" in json.loads((folder / RESULT).read_bytes())
-    except (OSError, ValueError, TypeError, RecursionError):
-        return False
+def require_target(
+    out: str | os.PathLike[str], sources: Iterable[Any] = (), *, overwrite: bool = False
+) -> Path:
+    """The folder to write: new, empty or an earlier result, and with none of the sources in it."""
+    target = Path(out).resolve()
+    require_replaceable(target, foreign_finder(overwrite=overwrite))
+    for source in sources:
+        path = getattr(source, "filename", source)  # of a mapped array
+        if not isinstance(path, str | os.PathLike):
+            continue
+        place = Path(path).resolve()
+        if place == target or target in place.parents:
+            raise InputError(
+                f"out must not hold what is read, {place} lies in {target}, which is replaced; "
+                "choose another folder"
+            )
+    return target
 
 
-def require_target(out: str | os.PathLike[str]) -> Path:
-    """The folder to write, which must be new, empty or an earlier result."""
-    require_replaceable(out, is_compressed)
-    return Path(out).resolve()
+def foreign_finder(*, overwrite: bool) -> FindForeign:
+    """What tells an earlier result from anything else; to overwrite, its files may have changed."""
+
+    def find(folder: Path) -> str | None:
+        foreign = find_foreign(folder, changing=_COLLECTION if overwrite else None)
+        hint = "; overwrite=True (--overwrite) replaces changed files of a result too"
+        is_changed = foreign is not None and foreign.startswith("was changed")
+        return f"{foreign}{hint}" if is_changed else foreign
+
+    return find
 
 
-def read_result(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The numbers of a folder."""
-    path = Path(folder)
+def read_result(folder: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
+    """Where a folder lies, and its numbers."""
+    path = present_folder(folder)
     if not path.is_dir():
         raise InputError(f"folder must be one that rankbits compress wrote, there is no {folder}")
-    if not is_compressed(path):
-        raise FileFormatError(f"{folder} is not a folder that rankbits compress wrote")
-    result: dict[str, Any] = json.loads((path / RESULT).read_bytes())
-    if result["rankbits_compress"] != FORMAT:
+    try:
+        data = (path / RESULT).read_bytes()
+    except OSError:
         raise FileFormatError(
-            f"{folder} has the format {result['rankbits_compress']}, this rankbits reads {FORMAT}"
-        )
-    return result
+            f"{folder} is not a folder that rankbits compress wrote: it has no {RESULT}"
+        ) from None
+    return path, parse_result(data, str(path / RESULT))
 
 
 def write_folder(
@@ -67,12 +99,13 @@ def write_folder(
     vectors: np.ndarray | None,
     *,
     with_onnx: bool,
+    overwrite: bool,
 ) -> None:
     """Write everything aside and put it in place.
 
     `vectors` are written too, unless they are None because a file of the user's has them.
     """
-    with write_folder_atomically(target, is_compressed) as folder:
+    with write_folder_atomically(target, foreign_finder(overwrite=overwrite)) as folder:
         search.hasher.save(folder / "model")
         search.index.codes().save(folder / "codes.npy")
         search.index.save(folder / "index")
@@ -80,19 +113,17 @@ def write_folder(
             np.save(folder / "vectors.npy", vectors)
         name = _export(search.hasher, folder / "model.onnx") if with_onnx else None
         final = as_json({**result, "onnx": name})
-        (folder / RESULT).write_text(json.dumps(final, indent=1, allow_nan=False) + "\n")
+        (folder / RESULT).write_bytes(seal(FORMAT, VERSION, final))
         page = _page(final)
         if page is not None:
-            (folder / "index.html").write_text(page)
-        (folder / "README.md").write_text(search_commands(final, target))
-        for file in folder.rglob("*"):
-            if file.is_file():
-                sync_file(file)
+            (folder / "index.html").write_text(page, encoding="utf-8")
+        (folder / "README.md").write_text(search_commands(final, target), encoding="utf-8")
+        take_inventory(folder)
 
 
 def remove_work(work: Path) -> None:
-    """Remove the work folder of a run that is complete."""
-    shutil.rmtree(work, ignore_errors=True)
+    """Remove the work folder of a run that is complete, but nothing that is not of the run."""
+    remove_own(work, _WORK)
 
 
 def _export(hasher: Any, path: Path) -> str | None:

@@ -4,6 +4,8 @@ A `.npy` file is mapped, so it may be larger than memory. Whatever the kernels c
 is copied, block by block, to a mapped file in the work folder.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -193,7 +195,8 @@ def _copied(name: str, source: str | os.PathLike[str], work: Path) -> np.ndarray
     rows = open_rows(source)
     if len(rows.row_shape) != 1:
         raise InputError(f"{name} must have shape (n, d), got rows of shape {rows.row_shape}")
-    path = work / f"{name}.npy"
+    identity = hashlib.sha256(json.dumps(rows.identity(), sort_keys=True).encode()).hexdigest()
+    path = work / f"{name}-{identity[:12]}.npy"  # an earlier run may have read another file
     if not path.exists():
         step = max(1, _BLOCK_CELLS // rows.row_shape[0])
         with write_atomically(path) as file:

@@ -3,9 +3,11 @@
 import os
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rankbits import _check
 from rankbits._environment import environment, peak_memory_mb
 from rankbits._mapped import unchanged
 from rankbits.compress import _folder
@@ -14,7 +16,7 @@ from rankbits.compress._compressed import Compressed
 from rankbits.compress._lists import pools_of
 from rankbits.compress._options import Options, check_options
 from rankbits.compress._results import Cell, collect_candidates, summarize
-from rankbits.compress._searching import build_search
+from rankbits.compress._searching import CodeSearch, build_search
 from rankbits.compress._stages import Stages
 from rankbits.compress._store import CellStore, open_work_folder
 from rankbits.compress._task import Task, prepare_task
@@ -44,6 +46,7 @@ def compress(
     budget: float | None = None,
     n_queries: int | None = None,
     onnx: bool = True,
+    overwrite: bool = False,
     random_state: int = 0,
     n_threads: int | None = None,
     report: Report | None = None,
@@ -63,7 +66,8 @@ def compress(
     queries : array-like of shape (n, d), path or None, default=None
         Vectors of real queries, 20 at least. Without them a sample of the items asks.
     out : str or path-like
-        Folder to write. It appears when everything is complete, and replaces an earlier one.
+        Folder to write. It appears when everything is complete, and replaces an earlier result that
+        is as it was written. A folder with anything else is refused.
     n_bytes : int or iterable of int, default=(8, 16, 32)
         Bytes of a code.
     keep : float, default=0.95
@@ -92,6 +96,9 @@ def compress(
         How many queries ask at most; None takes 1,000.
     onnx : bool, default=True
         Whether the model is exported to ONNX too, where torch and onnx are installed.
+    overwrite : bool, default=False
+        Whether an earlier result is replaced too if its files, such as those of its index, have
+        changed since. Files that are not of the result are refused all the same.
     random_state : int, default=0
         Seed of all samples and methods.
     n_threads : int or None, default=None
@@ -105,11 +112,12 @@ def compress(
         The folder, opened.
     """
     started = time.monotonic()
-    target = _folder.require_target(out)
+    sources = items, queries, judgements, query_labels, item_labels
+    overwrite = _check.flag("overwrite", overwrite)
+    target = _folder.require_target(out, sources, overwrite=overwrite)
     options = check_options(
         n_bytes, keep, methods, pools, peers, budget, n_queries, onnx, random_state
     )
-    sources = items, queries, judgements, query_labels, item_labels
     with open_work_folder(target) as work:
         task = prepare_task(*sources, similarity, options.n_queries, options.seed, work)
         requests = check_metrics(metrics, task.relevance.kind)
@@ -117,7 +125,17 @@ def compress(
         stages = Stages(CellStore(work), task, options.seed, n_threads, say, started)
         result, cells = _measure(stages, options, requests)
         result |= {"vectors": _path_of_vectors(items), "data": _facts(stages.task, items, queries)}
-        _write(result, cells, stages, target, with_onnx=options.with_onnx)
+        search = _encode_items(result, cells, stages)
+        result["seconds"] = round(time.monotonic() - started, 1)
+        result["peak_memory_mb"] = peak_memory_mb()
+        _folder.write_folder(
+            target,
+            result,
+            search,
+            _vectors_to_write(result, stages.task),
+            with_onnx=options.with_onnx,
+            overwrite=overwrite,
+        )
         _folder.remove_work(work)
     say(result["recommendation"]["sentence"])
     return Compressed(target)
@@ -141,7 +159,6 @@ def _measure(
     candidates = collect_candidates(cells, truth.metrics, len(task.items))
     minutes = None if options.budget_seconds is None else options.budget_seconds / 60
     result = {
-        "rankbits_compress": _folder.FORMAT,
         **summarize(candidates, truth, task.query_rows, options.keep, options.seed),
         "similarity": task.similarity,
         "diagnosis": diagnosis,
@@ -158,10 +175,8 @@ def _measure(
     return result, cells
 
 
-def _write(
-    result: dict[str, Any], cells: list[Cell], stages: Stages, target: Path, *, with_onnx: bool
-) -> None:
-    """Encode all items by the recommended model, and write the folder."""
+def _encode_items(result: dict[str, Any], cells: list[Cell], stages: Stages) -> CodeSearch:
+    """All items, encoded by the recommended model, ready to be searched."""
     from rankbits import methods
 
     chosen, task = result["recommendation"], stages.task
@@ -169,12 +184,13 @@ def _write(
     cell = next(cell for cell in cells if (cell.method, cell.n_bytes) == key)
     hasher = methods.load(stages.store.folder / cell.content["model"])
     with unchanged(task.items):
-        search = build_search(hasher, task.items, task.similarity, stages.n_threads)
-    result["seconds"] = round(time.monotonic() - stages.started, 1)
-    result["peak_memory_mb"] = peak_memory_mb()
-    needs_vectors = chosen["pool"] is not None and result["vectors"] is None
-    vectors = task.items if needs_vectors else None
-    _folder.write_folder(target, result, search, vectors, with_onnx=with_onnx)
+        return build_search(hasher, task.items, task.similarity, stages.n_threads)
+
+
+def _vectors_to_write(result: dict[str, Any], task: Task) -> np.ndarray | None:
+    """The vectors, if items are re-ranked and no file of the user's has them."""
+    is_needed = result["recommendation"]["pool"] is not None and result["vectors"] is None
+    return task.items if is_needed else None
 
 
 def _path_of_vectors(items: Any) -> str | None:

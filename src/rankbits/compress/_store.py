@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from rankbits._files import write_atomically
-from rankbits.errors import InputError
+from rankbits._folders import make_work_folder
+from rankbits._json import seal, unseal
+from rankbits.errors import FileFormatError, InputError
 
-FORMAT = 1
+FORMAT, VERSION = "rankbits compression cell", 1
 
 
 @contextmanager
 def open_work_folder(target: Path) -> Iterator[Path]:
     """The folder beside the target that holds finished parts; one process has it at a time."""
     work = target.parent / f".{target.name}.work"
-    work.mkdir(exist_ok=True)
+    make_work_folder(work)
     lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -57,17 +59,16 @@ class CellStore:
         """The cell of these very settings; None if there is none that can be read."""
         path = self._path(settings, ".json")
         try:
-            cell = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
+            cell = unseal(path.read_bytes(), path.name, FORMAT, VERSION)
+        except (OSError, FileFormatError):
             return None
-        is_whole = isinstance(cell, dict) and cell.get("settings") == _plain(settings)
-        return cell["content"] if is_whole and cell.get("format") == FORMAT else None
+        return cell["content"] if cell["settings"] == _plain(settings) else None
 
     def put(self, settings: dict[str, Any], content: dict[str, Any]) -> None:
         """Write a cell."""
-        cell = {"format": FORMAT, "settings": _plain(settings), "content": content}
+        cell = seal(FORMAT, VERSION, {"settings": _plain(settings), "content": content})
         with write_atomically(self._path(settings, ".json")) as file:
-            file.write(json.dumps(cell, allow_nan=False).encode())
+            file.write(cell)
 
     def cached(
         self, settings: dict[str, Any], compute: Callable[[], dict[str, Any]]

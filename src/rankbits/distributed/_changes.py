@@ -17,7 +17,7 @@ from rankbits.codes.note import require_same_model
 from rankbits.codes.sides import require_item_side
 from rankbits.distributed._cluster import connect
 from rankbits.distributed._holders import HolderCall, Holders
-from rankbits.distributed._layout import read_layout
+from rankbits.distributed._layout import ShardLayout, read_layout
 from rankbits.errors import InputError
 from rankbits.index import inputs
 
@@ -52,12 +52,13 @@ class ShardedCollection:
             ray = stack.enter_context(connect(cluster))
             self._holders = Holders(ray, layout.folders, replicas, self._is_writable, settings)
             stack.callback(self._holders.stop)
-            self._infos(layout.folders)
+            self._require_fitting(layout)
             self._stack = stack.pop_all()
 
-    def _infos(self, folders: Sequence[str]) -> None:
+    def _require_fitting(self, layout: ShardLayout) -> None:
         """Ask every shard what it holds; they must fit together."""
-        infos = self._holders.ask_all("info")
+        infos, folders = self._holders.ask_all("info"), layout.folders
+        layout.require_current(infos)
         first = infos[0]
         for folder, info in zip(folders, infos, strict=True):
             for what in ("bits", "factors"):

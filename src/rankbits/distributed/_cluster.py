@@ -1,28 +1,34 @@
 """Joining a Ray cluster, or starting one on the cores of this machine, and leaving it again.
 
 Whatever is started here is stopped here: when the outermost `connect` ends, and when this process
-dies. Ray reports nothing to the internet, has no dashboard and prints nothing.
+dies. Ray reports nothing to the internet, has no dashboard and prints nothing. What is started here
+is for this user of this machine: it listens on the loopback interface, its token can be read by
+nobody else, and its files lie in a folder that nobody else can enter.
 """
 
 import logging
 import os
+import secrets
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from rankbits import _check
-from rankbits._files import one_line
+from rankbits._files import one_line, write_atomically
 from rankbits.distributed import _address
 from rankbits.errors import ClusterError, InputError
 
 _STORE_BYTES = 256 << 20  # of the object store: what travels are tables of counts and lists of ids
-_LONGEST_FOLDER = 40  # characters; Ray puts sockets there, whose names may have 107
+_LONGEST_FOLDER = 36  # characters; Ray puts sockets there, whose names may have 107
 _VERSION_SECONDS = 60.0
 _AUTH_MODE = "RAY_AUTH_MODE"
+_TOKEN_SOURCES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+_HAS_OTHER_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0" is Ray's word for loopback only
 _SETTINGS = {  # of Ray, unless the user has others
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns about GPUs
@@ -84,22 +90,74 @@ def _local(ray: Any, n_workers: int | None) -> Iterator[None]:
     if len(folder) > _LONGEST_FOLDER and os.path.isdir("/tmp"):  # noqa: S108 - mkdtemp makes it
         os.rmdir(folder)
         folder = tempfile.mkdtemp(prefix="rankbits-ray-", dir="/tmp")
-    auth_mode = os.environ.get(_AUTH_MODE)  # which Ray sets, and must not outlive it
     try:
-        ray.init(
-            address="local",
-            num_cpus=n_workers or _n_cores(),
-            object_store_memory=_STORE_BYTES,
-            include_dashboard=False,
-            _temp_dir=folder,
-            **_QUIET,
-        )
+        with _variables_kept(_AUTH_MODE), _loopback_only():
+            _make_token_private()
+            ray.init(
+                address="local",
+                num_cpus=n_workers or _n_cores(),
+                object_store_memory=_STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=os.path.join(folder, "ray"),  # which Ray opens to every user
+                _node_ip_address="127.0.0.1",
+                **_QUIET,
+            )
+            try:
+                yield
+            finally:
+                ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _variables_kept(*names: str) -> Iterator[None]:
+    """A block after which variables of the environment are as they were."""
+    before = {name: os.environ.get(name) for name in names}
+    try:
         yield
     finally:
-        ray.shutdown()
-        if auth_mode is None:
-            os.environ.pop(_AUTH_MODE, None)
-        shutil.rmtree(folder, ignore_errors=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _loopback_only() -> Iterator[None]:
+    """A block in which Ray, and what it starts, takes 127.0.0.1 for the address of this machine.
+
+    Ray does so where it knows one machine only; elsewhere it replaces 127.0.0.1 by an address that
+    others can reach, and listens on all of them.
+    """
+    constants: Any = _check.extra("ray._private.ray_constants", "a cluster", "distributed")
+    before = constants.ENABLE_RAY_CLUSTER
+    with _variables_kept(_HAS_OTHER_MACHINES):
+        os.environ[_HAS_OTHER_MACHINES] = "0"
+        constants.ENABLE_RAY_CLUSTER = False
+        try:
+            yield
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
+
+
+def _make_token_private() -> None:
+    """Make the token that Ray would make, which it leaves readable by every user.
+
+    One that is there stays what it is, but nobody else can read it.
+    """
+    is_needed = os.environ.get(_AUTH_MODE, "token") == "token"
+    if not is_needed or any(name in os.environ for name in _TOKEN_SOURCES):
+        return
+    place = Path.home() / ".ray" / "auth_token"
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with write_atomically(place, may_replace=False, mode=0o600) as file:
+            file.write(secrets.token_hex(32).encode())
+    except FileExistsError:
+        if place.stat().st_uid == os.geteuid():
+            place.chmod(0o600)
 
 
 @contextmanager

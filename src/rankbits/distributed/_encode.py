@@ -104,7 +104,7 @@ def encode(
     note = Note(int(hasher.n_bits_), fingerprint, side if hasher._has_query_map else None)
     with ExitStack() as stack:
         ray = stack.enter_context(connect(cluster))
-        output.work.mkdir(parents=True, exist_ok=True)
+        output.make_folders()
         stack.enter_context(locked(output.work, out))
         if manifest is None:
             manifest = EncodingManifest(output.place, run, rows_per_part(rows, step, n_cpus(ray)))

@@ -3,6 +3,7 @@
 Both can be run again at any time: files appear under their names as a whole.
 """
 
+import filecmp
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,6 +109,9 @@ def join_parts(job: EncodeJob, target: Target, checksums: Mapping[str, int]) -> 
 
     aside = Path(job.work) / f"joined-{os.path.basename(target.path)}"
     files.write_codes(aside, job.note, target.n_rows, blocks())
+    if os.path.lexists(target.path) and not filecmp.cmp(aside, target.path, shallow=False):
+        aside.unlink()
+        raise InputError(f"out must be new, {target.path} came there meanwhile; move it away")
     os.replace(aside, target.path)
     sync_folder(Path(target.path).absolute().parent)
     return total

@@ -1,33 +1,58 @@
 """A sharded collection on disk: a folder with `shards.json` and one ordinary collection a shard.
 
-Each shard can be opened, checked and copied by itself, as `rankbits index check` does.
+Each shard can be opened, checked and copied by itself, as `rankbits index check` does. What is
+asked as a whole must be whole: a shard that is not named, is gone, or is older than `shards.json`
+says would leave out items in silence, so it is refused.
 """
 
-import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rankbits._files import READ_ERRORS, write_atomically
+from rankbits._files import READ_ERRORS, one_line, write_atomically
+from rankbits._json import seal, unseal
 from rankbits.codes import BinaryCodes
 from rankbits.distributed._owners import MAX_SHARDS, Owners, make_owners
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection
 
-FORMAT, VERSION = "rankbits sharded collection", 1
+FORMAT, VERSION = "rankbits sharded collection", 2
 NAME = "shards.json"
 
 
 @dataclass(frozen=True)
 class ShardLayout:
-    """The shards of a collection: how ids are shared out, and the folder of each."""
+    """The shards of a collection: how ids are shared out, and the folder of each.
+
+    Attributes
+    ----------
+    owners : Owners
+        Which shard owns which ids.
+    folders : tuple of str
+        Where the shards are.
+    changes : tuple of int
+        How many changes each shard has had at least; it counts them.
+    """
 
     owners: Owners
     folders: tuple[str, ...]
+    changes: tuple[int, ...]
+
+    def require_current(self, infos: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse shards that have lost changes, by what each of them says about itself."""
+        for folder, info, least in zip(self.folders, infos, self.changes, strict=True):
+            if info["change"] < least:
+                raise FileFormatError(
+                    f"{folder} is an older copy, or another collection: it has had "
+                    f"{info['change']} changes and {NAME} knows of {least}; restore all shards "
+                    "from one backup"
+                )
 
 
 def is_sharded(folder: str | os.PathLike[str]) -> bool:
@@ -78,11 +103,13 @@ def create_index(
     try:
         for name in _names(owners.n_shards):
             Collection.create(place / name, n_bits, factors=factors).close()
-        _write(place, owners)
+        _write(place, owners, [0] * owners.n_shards)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        if not is_new:
-            place.mkdir()
+        for name in _names(owners.n_shards):
+            shutil.rmtree(place / name, ignore_errors=True)
+        with suppress(OSError):
+            if is_new:
+                place.rmdir()
         raise
 
 
@@ -90,38 +117,50 @@ def _names(n_shards: int) -> list[str]:
     return [f"shard-{i:05d}" for i in range(n_shards)]
 
 
-def _write(folder: Path, owners: Owners) -> None:
+def _write(folder: Path, owners: Owners, changes: Sequence[int]) -> None:
     record = {
-        "format": FORMAT,
-        "version": VERSION,
         "by": owners.by,
         "bounds": list(owners.bounds),
         "shards": _names(owners.n_shards),
+        "changes": list(changes),
     }
     with write_atomically(folder / NAME) as file:
-        file.write((json.dumps(record, indent=1) + "\n").encode())
+        file.write(seal(FORMAT, VERSION, record))
 
 
 def read_layout(folder: str | os.PathLike[str]) -> ShardLayout:
     """The shards of a collection; an ordinary one is a single shard."""
     place = Path(folder).absolute()
     if not is_sharded(place):
-        return ShardLayout(Owners(1, "range"), (str(place),))
-    try:
-        record = json.loads((place / NAME).read_bytes())
-        names = record["shards"]
-        is_known = (record["format"], record["version"]) == (FORMAT, VERSION)
-        is_known = is_known and 0 < len(names) <= MAX_SHARDS and names == _names(len(names))
-        bounds = record["bounds"] if record["by"] == "range" else None
-        owners = make_owners(len(names), record["by"], bounds)
-    except (*READ_ERRORS, RecursionError):
-        is_known = False
-    if not is_known:
-        raise FileFormatError(f"{place / NAME} is damaged, or of another rankbits")
+        return ShardLayout(Owners(1, "range"), (str(place),), (0,))
+    owners, changes = _read(place / NAME)
+    names = _names(owners.n_shards)
     for name in names:
         if not (place / name).is_dir():
             raise FileFormatError(f"{place} is damaged: there is no {place / name}")
-    return ShardLayout(owners, tuple(str(place / name) for name in names))
+    unnamed = sorted(path.name for path in place.glob("shard-[0-9]*") if path.name not in names)
+    if unnamed:
+        raise FileFormatError(
+            f"{place} is damaged: it has {place / unnamed[0]}, which {NAME} does not name"
+        )
+    return ShardLayout(owners, tuple(str(place / name) for name in names), changes)
+
+
+def _read(path: Path) -> tuple[Owners, tuple[int, ...]]:
+    """How ids are shared out, and how many changes each shard has had at least."""
+    record = unseal(path.read_bytes(), str(path), FORMAT, VERSION)
+    lists: list[Any] = [record.get(name) for name in ("shards", "changes", "bounds")]
+    names, changes, bounds = lists
+    if not all(isinstance(value, list) for value in lists) or not 0 < len(names) <= MAX_SHARDS:
+        raise FileFormatError(f"{path} is damaged: it must list shards, changes and bounds")
+    are_counts = all(type(change) is int and change >= 0 for change in changes)
+    if names != _names(len(names)) or len(changes) != len(names) or not are_counts:
+        raise FileFormatError(f"{path} is damaged: its shards and changes do not fit together")
+    try:
+        owners = make_owners(len(names), record.get("by"), bounds or None)
+    except (InputError, *READ_ERRORS) as error:
+        raise FileFormatError(f"{path} is damaged: {one_line(error)[:200]}") from None
+    return owners, tuple(changes)
 
 
 class LocalShards:
@@ -135,16 +174,20 @@ class LocalShards:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         layout = read_layout(folder)
-        self._owners = layout.owners
+        self._folder, self._owners = Path(folder).absolute(), layout.owners
         self._shards = [Collection.open(place, writable=True) for place in layout.folders]
         self._next_id = max(shard.info()["next_id"] for shard in self._shards)
 
     def __enter__(self) -> "LocalShards":
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        """Close all shards, and write down how many changes each has had."""
+        changes = [0 if kind else shard.info()["change"] for shard in self._shards]
         for shard in self._shards:
             shard.close()
+        if kind is None and is_sharded(self._folder):
+            _write(self._folder, self._owners, changes)
 
     def __len__(self) -> int:
         return sum(map(len, self._shards))

@@ -5,7 +5,6 @@ there; for any other, the output exists already.
 """
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rankbits._files import READ_ERRORS, write_atomically
+from rankbits._files import one_line, open_plain, write_atomically
+from rankbits._json import seal, unseal
 from rankbits.errors import FileFormatError, InputError
 
-FORMAT, VERSION = "rankbits encoding", 1
+FORMAT, VERSION = "rankbits encoding", 2
 NAME = "manifest.json"
 _SECONDS = 1.0  # between two times that it is written
 
@@ -74,8 +74,6 @@ class EncodingManifest:
         from rankbits import __version__
 
         record = {
-            "format": FORMAT,
-            "version": VERSION,
             "rankbits": __version__,
             "is_complete": is_complete,
             "run": self.run,
@@ -84,31 +82,38 @@ class EncodingManifest:
             "parts": {} if is_complete else self.parts,
         }
         with write_atomically(self.path) as file:
-            file.write((json.dumps(record, indent=1) + "\n").encode())
+            file.write(seal(FORMAT, VERSION, record))
         self._last = time.monotonic()
 
 
 def _read(path: Path) -> dict[str, Any]:
     """The record in a manifest; anything else is refused."""
     try:
-        record = json.loads(path.read_bytes())
-        is_known = (record["format"], record["version"]) == (FORMAT, VERSION)
-        fields = ("run", "rows_per_part", "parts", "outputs", "is_complete")
-        is_known = is_known and all(field in record for field in fields)
-    except (*READ_ERRORS, RecursionError):
-        is_known = False
-    if not is_known:
+        record = unseal(path.read_bytes(), str(path), FORMAT, VERSION)
+        _require_fields(record, path)
+    except (FileFormatError, OSError) as error:
         raise FileFormatError(
-            f"out must be new, or what an encoding has left; {path} is not its manifest"
-        )
-    assert isinstance(record, dict)  # noqa: S101
+            f"out must be new, or what an encoding has left; {one_line(error)}"
+        ) from None
     return record
+
+
+def _require_fields(record: dict[str, Any], path: Path) -> None:
+    """Refuse a manifest whose fields are not of their kinds, whoever has made it up."""
+    kinds = {"is_complete": bool, "run": dict, "outputs": dict, "parts": dict, "rows_per_part": int}
+    for name, kind in kinds.items():
+        if type(record.get(name)) is not kind:
+            raise FileFormatError(f"{path} has {record.get(name)!r:.40} as its {name}")
+    if record["rows_per_part"] < 1:
+        raise FileFormatError(f"{path} has {record['rows_per_part']} rows in a part")
+    if not all(type(checksum) is int for checksum in record["parts"].values()):
+        raise FileFormatError(f"{path} must have a number as the checksum of each part")
 
 
 @contextmanager
 def locked(folder: Path, out: str) -> Iterator[None]:
     """Keep other processes from writing the same output."""
-    with open(os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+    with open(open_plain(folder / "lock", os.O_RDWR), "r+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

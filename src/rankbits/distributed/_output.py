@@ -1,12 +1,19 @@
 """Where an encoding writes: a file or folder that must be new, and a folder of parts beside it."""
 
 import os
-import shutil
+import re
 from pathlib import Path
 
+from rankbits._folders import make_work_folder, remove_own
 from rankbits.codes.files import ENDINGS
 from rankbits.distributed._manifest import EncodingManifest
 from rankbits.errors import InputError
+
+_WORK = re.compile(  # files of a folder of parts, and what a kill leaves of them
+    r"lock|manifest\.json|[0-9]{5}-[0-9]{12}\.npy|joined-[^/]*|model/model\.(?:json|safetensors)"
+    r"|\.(?:manifest\.json|[0-9]{5}-[0-9]{12}\.npy|joined-[^/]*)\.[0-9a-f]{8}"
+    r"|\.model\.(?:[0-9a-f]{8}\.part|old)/.*"
+)
 
 
 class Output:
@@ -36,8 +43,14 @@ class Output:
                 f"out must be new or empty, {self.out} holds {content[0]}; choose another folder"
             )
 
+    def make_folders(self) -> None:
+        """Make the folder of parts, and that of the output if it is one."""
+        if self.is_folder:
+            Path(self.out).mkdir(exist_ok=True)
+        make_work_folder(self.work)
+
     def finish(self, manifest: EncodingManifest) -> None:
-        """Say that all is complete, and remove the parts."""
+        """Say that all is complete, and remove the parts, but nothing that is not of the run."""
         if self.is_folder:
             manifest.write(is_complete=True)
-        shutil.rmtree(self.work, ignore_errors=True)
+        remove_own(self.work, _WORK)

@@ -15,13 +15,13 @@ import numpy as np
 from rankbits._check import extra
 from rankbits._files import READ_ERRORS, one_line, write_atomically
 from rankbits._folders import read_folder, write_folder_atomically
+from rankbits._json import installed_version, seal, unseal
 from rankbits.errors import FileFormatError, RankbitsError
 from rankbits.methods.json_values import from_json, to_json
 from rankbits.methods.registry import class_of, name_of, names
 
 FORMAT, VERSION = "rankbits model", 1
 _FACTS, _ARRAYS = "model.json", "model.safetensors"
-_CHECKSUM = "json_sha256"
 _FIELDS: dict[str, tuple[type, ...]] = {
     "rankbits": (str,),
     "method": (str,),
@@ -43,9 +43,7 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     arrays, facts = hasher._state()
     content = tensors.save({name: as_stored(array) for name, array in arrays.items()})
     record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "rankbits": _installed_version(),
+        "rankbits": installed_version(),
         "method": name_of(hasher),
         "n_bits": hasher.n_bits_,
         "n_features_in": getattr(hasher, "n_features_in_", None),
@@ -54,9 +52,9 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
         "facts": to_json("facts", facts),
         "arrays_sha256": hashlib.sha256(content).hexdigest(),
     }
-    record[_CHECKSUM] = _checksum(record)
-    with write_folder_atomically(folder, is_model) as place:
-        for name, data in ((_ARRAYS, content), (_FACTS, _text(record))):
+    facts = seal(FORMAT, VERSION, record)
+    with write_folder_atomically(folder, find_foreign) as place:
+        for name, data in ((_ARRAYS, content), (_FACTS, facts)):
             with write_atomically(place / name) as file:
                 file.write(data)
 
@@ -85,33 +83,24 @@ def load(folder: str | os.PathLike[str]) -> Any:
         raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
 
 
-def is_model(folder: Path) -> bool:
-    """Whether a folder holds a model of any version and nothing else: it may be replaced."""
-    if not {file.name for file in folder.iterdir()} <= {_FACTS, _ARRAYS}:
-        return False
+def find_foreign(folder: Path) -> str | None:
+    """What a folder holds beside the two files of a model of any version; None if nothing."""
+    for path in sorted(folder.iterdir()):
+        if path.name not in (_FACTS, _ARRAYS) or path.is_symlink() or not path.is_file():
+            return f"holds something else, {path.name}"
     try:
         record = json.loads((folder / _FACTS).read_bytes())
     except (*READ_ERRORS, RecursionError):
-        return False
-    return isinstance(record, dict) and record.get("format") == FORMAT
+        record = None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        return f"holds something else: its {_FACTS} is not that of a model"
+    return None
 
 
 def _parse_record(data: bytes) -> dict[str, Any]:
     """The record in model.json: of a known format, unaltered, with exactly the known fields."""
-    try:
-        record = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{_FACTS} is not JSON: {one_line(error)[:100]}") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise FileFormatError(f"{_FACTS} must have the format {FORMAT!r}, it has another")
-    if record.get("version") != VERSION:
-        raise FileFormatError(
-            f"{_FACTS} has format version {record.get('version')!r:.40}, but this rankbits "
-            f"({_installed_version()}) reads {VERSION}; update rankbits"
-        )
-    if record.get(_CHECKSUM) != _checksum(record):
-        raise FileFormatError(f"{_FACTS} is damaged: its checksum does not match")
-    fields = {"format", "version", _CHECKSUM, *_FIELDS}
+    record = unseal(data, _FACTS, FORMAT, VERSION)
+    fields = {"format", "version", *_FIELDS}
     if set(record) != fields:
         differing = ", ".join(sorted(set(record) ^ fields))
         raise FileFormatError(f"{_FACTS} has fields that are missing or unknown: {differing}")
@@ -126,7 +115,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     method = record["method"]
     if method not in names():
         raise FileFormatError(
-            f"the method {method!r:.40} is unknown to this rankbits ({_installed_version()}); "
+            f"the method {method!r:.40} is unknown to this rankbits ({installed_version()}); "
             f"known: {', '.join(names())}"
         )
     method_class = class_of(method)
@@ -198,26 +187,5 @@ def as_stored(array: np.ndarray) -> np.ndarray:
     return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
-def _installed_version() -> str:
-    from importlib.metadata import version  # slow to import, and seldom needed
-
-    return version("rankbits")
-
-
 def _list_columns(columns: Any) -> list[str] | None:
     return None if columns is None else [str(name) for name in columns]
-
-
-def _checksum(record: dict[str, Any]) -> str:
-    """SHA-256 of all other fields, written in one fixed way."""
-    rest = {name: value for name, value in record.items() if name != _CHECKSUM}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _text(record: dict[str, Any]) -> bytes:
-    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

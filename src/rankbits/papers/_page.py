@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rankbits._files import write_atomically
+from rankbits._inventory import require_own, write_own
 from rankbits.benchmark import ResultCell, Results, Score, find_protocol, load_results
 from rankbits.errors import FileFormatError, InputError
 from rankbits.papers import _words
@@ -53,25 +53,26 @@ def write_report(
     """
     path = Path(folder)
     results = load_folder(path)
+    names = {name: FORMATS[name] for name in formats}
+    require_own(path, [file for name, file in names.items() if name != "svg"])
     shown = sections(path, results)
-    paths = {}
-    for name in dict.fromkeys(formats):
-        paths[name] = str(path / FORMATS[name])
+    for name, file in names.items():
         if name == "svg":
-            _write_figures(path / FORMATS[name], shown)
-            continue
-        with write_atomically(paths[name]) as file:
-            file.write(_written(name, shown, results).encode())
-    return paths
+            _write_figures(path / file, shown)
+        else:
+            write_own(path, {file: _written(name, shown, results).encode()})
+    return {name: str(path / file) for name, file in names.items()}
 
 
 def _write_figures(folder: Path, shown: list[Section]) -> None:
     """Write the wide version of each figure under the id of its section."""
     folder.mkdir(exist_ok=True)
-    for section in shown:
-        for figure in section.figures:
-            with write_atomically(folder / f"{section.id}.svg") as file:
-                file.write(figure.wide.encode() + b"\n")
+    figures = {
+        f"{section.id}.svg": figure.wide.encode() + b"\n"
+        for section in shown
+        for figure in section.figures
+    }
+    write_own(folder, figures)
 
 
 def _written(name: str, shown: list[Section], results: Results) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbits import _check
-from rankbits._files import write_atomically
+from rankbits._inventory import write_own
 from rankbits.benchmark import has_data, require_data
 from rankbits.benchmark import run as run_protocol
 from rankbits.errors import InputError
@@ -207,5 +207,5 @@ def _write_exact(chosen: Sequence[Exhibit], folder: Path) -> None:
                 "version": __version__,
                 "values": exhibit.exact(),
             }
-            with write_atomically(exact_file(folder, exhibit.id)) as file:
-                file.write(json.dumps(content, indent=2).encode() + b"\n")
+            name = exact_file(folder, exhibit.id).name
+            write_own(folder, {name: json.dumps(content, indent=2).encode() + b"\n"})

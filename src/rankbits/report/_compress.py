@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rankbits._files import one_line
+from rankbits.errors import InputError, RankbitsError
 from rankbits.report._frontier import bytes_plot, frontier, pool_plot, time_plot
 from rankbits.report._page import _both, _render
 
@@ -15,8 +17,20 @@ def compress_page(result: Mapping[str, Any]) -> str:
     Parameters
     ----------
     result : dict
-        The content of `result.json`, as `rankbits.compress` writes it.
+        The content of `result.json`, as `rankbits.compress` writes it. Anything else is refused.
     """
+    try:
+        return _draw(result)
+    except RankbitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - values of other kinds make any part of it fail
+        raise InputError(
+            "result must be the content of a result.json of rankbits compress, a part is missing "
+            f"or of another kind: {one_line(error)[:200]}"
+        ) from None
+
+
+def _draw(result: Mapping[str, Any]) -> str:
     metric = result["recommendation"]["metric"]
     return _render(
         "compress.html.j2",

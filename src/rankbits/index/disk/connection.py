@@ -34,14 +34,14 @@ class Connection:
     """A connection of one process to one database; it is made anew when it has to be."""
 
     def __init__(self, folder: Path, *, is_writer: bool) -> None:
-        self._folder = folder
+        self._folder = folder.absolute()
         self._is_writer = is_writer
         self._process = os.getpid()
         self._limit = _WorkLimit()
         self.version = 0
         self.n_opened = 0  # how often: what was read before the last time may be of another file
         with layout.failures(folder, "opened"):
-            self._files = OpenFiles(folder / layout.DATABASE)
+            self._files = OpenFiles(self._folder / layout.DATABASE)
             self._database: sqlite3.Connection | None = self._connected()
 
     def current(self) -> sqlite3.Connection:
@@ -115,7 +115,7 @@ class Connection:
         return new
 
     def _connected(self) -> sqlite3.Connection:
-        address = (self._folder.absolute() / layout.DATABASE).as_uri()
+        address = (self._folder / layout.DATABASE).as_uri()
         if self._is_writer:
             return self._examined(f"{address}?mode=rw")
         try:

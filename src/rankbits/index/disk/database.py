@@ -32,7 +32,7 @@ class Database:
     """The database of one collection, open to read or, under the lock, to write."""
 
     def __init__(self, folder: Path, lock: WriterLock | None = None) -> None:
-        self.folder = folder
+        self.folder = folder = folder.absolute()  # the process may work elsewhere later
         self._lock = lock
         self._connection = Connection(folder, is_writer=lock is not None)
         try:

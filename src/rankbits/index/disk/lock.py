@@ -7,15 +7,12 @@ changes anything.
 
 import fcntl
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
-from rankbits._files import status_of
+from rankbits._files import open_plain, status_of
 from rankbits.errors import InputError, RankbitsError
 from rankbits.index.disk import layout
-
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class WriterLock:
@@ -23,10 +20,10 @@ class WriterLock:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._path = folder / layout.LOCK
+        self._path = folder.absolute() / layout.LOCK
         self._process = os.getpid()
         with layout.failures(folder, "locked"):
-            self._file = os.open(self._path, _FLAGS, 0o666)
+            self._file = open_plain(self._path, os.O_RDWR)
             try:
                 self._take()
             except BaseException:
@@ -34,8 +31,6 @@ class WriterLock:
                 raise
 
     def _take(self) -> None:
-        if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            raise InputError(f"{self._path} must be a plain file")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from rankbits._files import sync_file, sync_folder
+from rankbits._files import open_plain, sync_file, sync_folder
 from rankbits.errors import FileFormatError, InputError, RankbitsError
 from rankbits.index.disk import layout, tables
 from rankbits.index.disk.building import build_part
@@ -128,7 +128,10 @@ def _make(folder: Path, state: State, may_link: bool) -> None:
     """A new collection, whose database takes its name when all is complete."""
     path = layout.new_unfinished_database(folder)
     try:
-        database = connect(f"{path.absolute().as_uri()}?mode=rwc")
+        # SQLite itself would create it for its owner alone to change, whatever the umask allows;
+        # its log gets the permissions of the database
+        os.close(open_plain(path, os.O_RDWR | os.O_EXCL))
+        database = connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             database.execute("PRAGMA journal_mode = OFF")  # it is not there before it is complete
             for statement in tables.SCHEMA:

@@ -9,6 +9,7 @@ Notation: V views, n rows, maps of shape (C, H, W).
 """
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -55,10 +56,12 @@ class ActivationsFile:
         """The maps, and how many blocks of them are computed already."""
         n_done = self._read_note(shape)
         if self.path is not None and n_done is not None:
+            os.close(_files.open_own(self.path, os.O_RDWR))
             return np.load(self.path, mmap_mode="r+"), n_done
         self.remove()
         self._require_space(2 * int(np.prod(shape)))
         if self.path is not None:
+            os.close(_files.open_own(self.path, os.O_RDWR))
             return np.lib.format.open_memmap(self.path, "w+", np.float16, shape), 0
         with tempfile.TemporaryFile() as file:  # the mapping outlives its name
             return np.memmap(file, np.float16, "w+", shape=shape), 0

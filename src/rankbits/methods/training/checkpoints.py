@@ -53,7 +53,7 @@ class Checkpoints:
     def sweep(self) -> None:
         """Remove what a kill left of a checkpoint that was being written."""
         if self.path is not None:
-            for part in self.path.parent.glob(f".{_NAME}.*"):
+            for part in self.path.parent.glob(f".{_NAME}.{'[0-9a-f]' * 8}"):
                 part.unlink(missing_ok=True)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:

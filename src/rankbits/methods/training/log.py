@@ -1,6 +1,7 @@
 """The log of a training: a file of JSON lines, one object for each epoch, as in `history_`."""
 
 import json
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rankbits import _files
+from rankbits.errors import InputError
 from rankbits.methods.shallow.progress import show_progress
 
 
@@ -36,12 +38,13 @@ class TrainingLog:
         """Append one epoch."""
         if self.path is not None:
             try:
-                with self.path.open("a", encoding="utf-8") as file:
+                handle = _files.open_plain(self.path, os.O_WRONLY | os.O_APPEND)
+                with open(handle, "a", encoding="utf-8") as file:
                     file.write(_line(record))
-            except OSError as error:
+            except (OSError, InputError) as error:
                 self._give_up(error)
 
-    def _give_up(self, error: OSError) -> None:
+    def _give_up(self, error: Exception) -> None:
         message = f"log {self.path} cannot be written ({error}); training goes on without it"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         self.path = None
