@@ -2,18 +2,26 @@
 
 Values that JSON does not have are wrapped: a tuple as {"__tuple__": [...]}, a float that is not
 finite as {"__float__": "nan"}, "inf" or "-inf".
+
+A text of somebody else is read within bounds: so many bytes, values and levels, and no numbers that
+JSON does not have.
 """
 
+import json
 import math
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
+from rankbits._files import one_line
 from rankbits.errors import FileFormatError, InputError
 
 _TUPLE, _FLOAT = "__tuple__", "__float__"
 _NOT_FINITE = ("nan", "inf", "-inf")
+MOST_BYTES = 16 << 20  # of a text
+_MOST_VALUES, _MOST_LEVELS = 400_000, 32
+_BEGINNINGS = b",[{"  # of values
 
 
 def to_json(name: str, value: Any) -> Any:
@@ -59,6 +67,43 @@ def from_json(value: Any) -> Any:
     if len(value) == 1 and kind == _FLOAT and content in _NOT_FINITE:
         return float(content)
     raise FileFormatError(f"a wrapped value must be a tuple or a float, got {value!r:.60}")
+
+
+def parse_json(name: str, text: bytes) -> Any:
+    """The value of a JSON text; `name` is the file that a FileFormatError says it is from."""
+    if sum(map(text.count, (bytes([sign]) for sign in _BEGINNINGS))) > _MOST_VALUES:
+        raise FileFormatError(f"{name} must have at most {_MOST_VALUES} values, it has more")
+    try:
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_parse_float)
+        _require_flat(value)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{name} is not JSON: {one_line(error)[:100]}") from None
+    return value
+
+
+def _require_flat(value: Any) -> None:
+    """Refuse a value that is nested too deeply for those who go through it."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [part for outer in level for part in _parts(outer) if part]
+        if not level:
+            return
+    raise ValueError(f"it has more than {_MOST_LEVELS} levels")
+
+
+def _parts(value: Any) -> list[Any]:
+    """The lists and dicts in a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse_number(digits)
+
+
+def _refuse_number(digits: str) -> float:
+    raise ValueError(f"{digits[:40]} is not a number of JSON that can be held")
 
 
 def _is_plain_key(key: Any) -> bool:

@@ -8,19 +8,22 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from rankbits._check import extra
+from rankbits._check import describe_names, whole
 from rankbits._files import READ_ERRORS, one_line, write_atomically
-from rankbits._folders import read_folder, write_folder_atomically
-from rankbits.errors import FileFormatError, RankbitsError
-from rankbits.methods.json_values import from_json, to_json
+from rankbits._folders import read_file, read_folder, write_folder_atomically
+from rankbits.codes import MAX_BITS
+from rankbits.errors import FileFormatError, InputError, RankbitsError
+from rankbits.methods import stored_arrays
+from rankbits.methods.json_values import MOST_BYTES, from_json, parse_json, to_json
 from rankbits.methods.registry import class_of, name_of, names
+from rankbits.methods.stored_arrays import MOST_FEATURES, read_arrays, write_arrays
 
 FORMAT, VERSION = "rankbits model", 1
-_FACTS, _ARRAYS = "model.json", "model.safetensors"
+_FACTS, _ARRAYS = "model.json", stored_arrays.NAME
 _CHECKSUM = "json_sha256"
 _FIELDS: dict[str, tuple[type, ...]] = {
     "rankbits": (str,),
@@ -39,9 +42,8 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(hasher)
-    tensors = extra("safetensors.numpy", "saving a model", "files")
     arrays, facts = hasher._state()
-    content = tensors.save({name: as_stored(array) for name, array in arrays.items()})
+    content = write_arrays(arrays)
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -76,12 +78,12 @@ def load(folder: str | os.PathLike[str]) -> Any:
     hasher : BaseHasher
         Fitted method of the class that was saved.
     """
-    data, content = read_folder(folder, (_FACTS, _ARRAYS))
+    data, content = read_folder(folder, (_FACTS, _ARRAYS), _require_sizes)
     try:
         record = _parse_record(data)
-        arrays = _read_arrays(content, record["arrays_sha256"])
+        arrays = read_arrays(content, record["arrays_sha256"])
         return _rebuild(record, arrays)
-    except FileFormatError as error:
+    except InputError as error:
         raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
 
 
@@ -90,18 +92,15 @@ def is_model(folder: Path) -> bool:
     if not {file.name for file in folder.iterdir()} <= {_FACTS, _ARRAYS}:
         return False
     try:
-        record = json.loads((folder / _FACTS).read_bytes())
-    except (*READ_ERRORS, RecursionError):
+        record = parse_json(_FACTS, read_file(folder / _FACTS, _require_sizes))
+    except (OSError, FileFormatError):
         return False
     return isinstance(record, dict) and record.get("format") == FORMAT
 
 
 def _parse_record(data: bytes) -> dict[str, Any]:
     """The record in model.json: of a known format, unaltered, with exactly the known fields."""
-    try:
-        record = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{_FACTS} is not JSON: {one_line(error)[:100]}") from None
+    record = parse_json(_FACTS, data)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise FileFormatError(f"{_FACTS} must have the format {FORMAT!r}, it has another")
     if record.get("version") != VERSION:
@@ -113,11 +112,12 @@ def _parse_record(data: bytes) -> dict[str, Any]:
         raise FileFormatError(f"{_FACTS} is damaged: its checksum does not match")
     fields = {"format", "version", _CHECKSUM, *_FIELDS}
     if set(record) != fields:
-        differing = ", ".join(sorted(set(record) ^ fields))
+        differing = describe_names(sorted(set(record) ^ fields))
         raise FileFormatError(f"{_FACTS} has fields that are missing or unknown: {differing}")
     for name, kinds in _FIELDS.items():
         if type(record[name]) not in kinds:
             raise FileFormatError(f"{_FACTS} has {record[name]!r:.40} as its {name}")
+    whole("n_bits", record["n_bits"], 1, MAX_BITS)
     return record
 
 
@@ -134,9 +134,10 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         _rename(values, method_class._former_names)
         for values in (_read_dict(record, "params"), _read_dict(record, "facts"), arrays)
     )
-    unknown = sorted(set(params) - set(method_class._get_param_names()))
+    known = set(method_class._get_param_names()) - set(method_class._unsaved_params)
+    unknown = sorted(set(params) - known)
     if unknown:
-        raise FileFormatError(f"{method} has no parameter {unknown[0]!r:.40}")
+        raise FileFormatError(f"a saved {method} has no parameter {unknown[0]!r:.40}")
     hasher = method_class(**params)
     _restore_features(hasher, record)
     try:
@@ -171,8 +172,7 @@ def _rename(values: dict[str, Any], former_names: dict[str, str]) -> dict[str, A
 def _restore_features(hasher: Any, record: dict[str, Any]) -> None:
     n_features, columns = record["n_features_in"], record["feature_names_in"]
     if n_features is not None:
-        if n_features < 1:
-            raise FileFormatError(f"{_FACTS} has {n_features} as its n_features_in")
+        whole("n_features_in", n_features, 1, MOST_FEATURES)
         hasher.n_features_in_ = n_features
     if columns is not None:
         if len(columns) != n_features or not all(isinstance(name, str) for name in columns):
@@ -180,22 +180,12 @@ def _restore_features(hasher: Any, record: dict[str, Any]) -> None:
         hasher.feature_names_in_ = np.array(columns, dtype=object)
 
 
-def _read_arrays(content: bytes, sha256: str) -> dict[str, np.ndarray]:
-    """The arrays of model.safetensors by name; a file with another checksum is refused."""
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise FileFormatError(f"{_ARRAYS} is damaged: its checksum does not match")
-    tensors = extra("safetensors.numpy", "loading a model", "files")
-    from safetensors import SafetensorError
-
-    try:
-        return {name: np.array(array) for name, array in tensors.load(content).items()}
-    except (SafetensorError, *READ_ERRORS) as error:
-        raise FileFormatError(f"{_ARRAYS} cannot be read: {one_line(error)[:100]}") from None
-
-
-def as_stored(array: np.ndarray) -> np.ndarray:
-    """Contiguous and little-endian: safetensors writes other arrays as they lie in memory."""
-    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+def _require_sizes(name: str, file: IO[bytes], status: os.stat_result) -> None:
+    """Refuse a file before it is read, if reading it would take more than its content is worth."""
+    if name == _ARRAYS:
+        stored_arrays.require_described(file, status)
+    elif status.st_size > MOST_BYTES:
+        raise FileFormatError(f"{name} must have at most {MOST_BYTES} bytes, got {status.st_size}")
 
 
 def _installed_version() -> str:
@@ -217,7 +207,3 @@ def _checksum(record: dict[str, Any]) -> str:
 
 def _text(record: dict[str, Any]) -> bytes:
     return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
