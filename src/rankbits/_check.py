@@ -6,6 +6,7 @@ Nothing here knows about codes or labels; the first argument of a check is the n
 import importlib
 import math
 import operator
+from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -14,12 +15,27 @@ import numpy as np
 
 from rankbits.errors import InputError, MissingExtraError
 
+_SHOWN_NAMES = 12
+
 
 def describe(array: Any) -> str:
     """Dtype and shape of an array, or type and value of anything else, for an error message."""
     if isinstance(array, np.ndarray):
         return f"{array.dtype} of shape {array.shape}"
     return f"{type(array).__name__} {array!r:.60}"
+
+
+def describe_names(names: Iterable[str]) -> str:
+    """Some names of a file for an error message: the first of them, short and in one line.
+
+    >>> describe_names(["mean", "planes"])
+    'mean, planes'
+    """
+    known = list(names)
+    words = [name if name.isprintable() else ascii(name) for name in known[:_SHOWN_NAMES]]
+    text = ", ".join(f"{word:.60}" for word in words)
+    n_others = len(known) - _SHOWN_NAMES
+    return f"{text} and {n_others} more" if n_others > 0 else text
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -32,7 +48,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     except TypeError:
         raise InputError(f"{name} must be {expected}, got {describe(value)}") from None
     if isinstance(value, bool | np.bool_) or number < low or (high is not None and number > high):
-        raise InputError(f"{name} must be {expected}, got {value}")
+        raise InputError(f"{name} must be {expected}, got {value!s:.60}")
     return number
 
 
@@ -48,7 +64,7 @@ def number(
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise InputError(f"{name} must be {expected}, got {describe(value)}")
     if not low <= value < high or (value == low and not closed):
-        raise InputError(f"{name} must be {expected}, got {value}")
+        raise InputError(f"{name} must be {expected}, got {value!s:.60}")
     return float(value)
 
 
@@ -65,7 +81,7 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
         return value
     near = get_close_matches(str(value), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}{hint}")
+    raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r:.60}{hint}")
 
 
 def array(name: str, value: Any) -> np.ndarray:

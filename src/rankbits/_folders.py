@@ -21,11 +21,13 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from rankbits._files import sync_folder
 from rankbits.errors import FileFormatError, InputError
 
 FindForeign = Callable[[Path], str | None]  # what a folder holds that must stay, in words
+Requirement = Callable[[str, IO[bytes], os.stat_result], None]  # of a file before it is read
 _TRIES = 100
 _TOKEN = 4  # random bytes in the name of a temporary folder
 
@@ -39,7 +41,7 @@ def write_folder_atomically(
     An existing folder is replaced if it is empty or nothing in it is foreign, else refused. The
     block must have synced its files to the disk when it ends.
     """
-    target = Path(folder).resolve()
+    target = _resolve(folder)
     require_replaceable(target, find_foreign)
     _settle(target, find_foreign)
     _sweep(target)
@@ -57,9 +59,14 @@ def write_folder_atomically(
     _discard(_backup(target), target)
 
 
-def read_folder(folder: str | os.PathLike[str], names: Sequence[str]) -> list[bytes]:
-    """The contents of some files of a folder, all of one save even if it is being replaced."""
-    target = Path(folder).resolve()
+def read_folder(
+    folder: str | os.PathLike[str], names: Sequence[str], require: Requirement
+) -> list[bytes]:
+    """The contents of some files of a folder, all of one save even if it is being replaced.
+
+    `require` refuses a file before it is read, by a FileFormatError.
+    """
+    target = _resolve(folder)
     for _ in range(_TRIES):
         place = target if target.exists() else _backup(target)
         try:
@@ -68,21 +75,48 @@ def read_folder(folder: str | os.PathLike[str], names: Sequence[str]) -> list[by
             raise InputError(f"folder must name a model's folder, {folder} is a file") from None
         except FileNotFoundError:
             continue  # it was renamed between the two looks
+        except OSError as error:
+            raise InputError(f"folder {folder} cannot be opened: {error.strerror}") from None
         try:
-            return [_read_in(handle, name) for name in names]
+            return [read_file(name, require, folder=handle) for name in names]
         except FileNotFoundError as error:
             if _is_at(handle, place):
                 raise FileFormatError(
                     f"{folder} is not a model: it has no {error.filename}"
                 ) from None
+        except FileFormatError as error:
+            raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
         finally:
             os.close(handle)
     raise InputError(f"folder must name a model's folder, there is no {folder}")
 
 
-def _read_in(handle: int, name: str) -> bytes:
-    with open(os.open(name, os.O_RDONLY, dir_fd=handle), "rb") as file:
-        return file.read()
+def read_file(path: str | Path, require: Requirement, *, folder: int | None = None) -> bytes:
+    """The content of a file that `require` accepts; a pipe or a device is refused, not waited for.
+
+    A file that is not there is a FileNotFoundError; `folder` is an open one that has it.
+    """
+    name = os.path.basename(path)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise FileFormatError(f"{name} must be a file, it is something else")
+            with open(handle, "rb", closefd=False) as file:
+                require(name, file, status)
+                return file.read(status.st_size)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _resolve(folder: str | os.PathLike[str]) -> Path:
+    """The folder behind all links; of links that lead back to themselves, the first."""
+    return Path(os.path.realpath(folder))
 
 
 def _is_at(handle: int, place: Path) -> bool:
@@ -151,11 +185,12 @@ def _sweep(target: Path) -> None:
 
 def require_replaceable(folder: str | os.PathLike[str], find_foreign: FindForeign) -> None:
     """Refuse to write where there is something that must not be removed."""
-    target = Path(folder).resolve()
+    target = _resolve(folder)
     if not target.parent.is_dir():
         raise InputError(f"folder must lie in an existing folder, there is no {target.parent}")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"folder must name a folder, {target} is a file")
+    if os.path.lexists(target) and not target.is_dir():
+        kind = "a file" if target.exists() else "a link that leads back to itself"
+        raise InputError(f"folder must name a folder, {target} is {kind}")
     for place in (target.parent, target):
         if place.exists() and not os.access(place, os.W_OK | os.X_OK):
             raise InputError(f"folder must lie where this process can write, {place} is read-only")

@@ -1,7 +1,8 @@
 """JSON: values that it can hold, and files of ours that carry the checksum of their own content.
 
 A sealed file has `format`, `version` and `json_sha256` among its keys. One that was altered, cut or
-written by something else is refused before any of its values is used.
+written by something else is refused before any of its values is used. A text of somebody else is
+read within bounds: so many values and levels, and no numbers that JSON does not have.
 """
 
 import hashlib
@@ -16,6 +17,9 @@ from rankbits._files import one_line
 from rankbits.errors import FileFormatError
 
 _CHECKSUM = "json_sha256"
+MOST_BYTES = 16 << 20  # of a text that somebody else may have written
+_MOST_VALUES, _MOST_LEVELS = 400_000, 32
+_BEGINNINGS = b",[{"  # of values
 
 
 def as_json(value: Any) -> Any:
@@ -35,6 +39,43 @@ def as_json(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
+def parse_json(name: str, text: bytes) -> Any:
+    """The value of a JSON text; `name` is the file that a FileFormatError says it is from."""
+    if sum(map(text.count, (bytes([sign]) for sign in _BEGINNINGS))) > _MOST_VALUES:
+        raise FileFormatError(f"{name} must have at most {_MOST_VALUES} values, it has more")
+    try:
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_parse_float)
+        _require_flat(value)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{name} is not JSON: {one_line(error)[:100]}") from None
+    return value
+
+
+def _require_flat(value: Any) -> None:
+    """Refuse a value that is nested too deeply for those who go through it."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [part for outer in level for part in _parts(outer) if part]
+        if not level:
+            return
+    raise ValueError(f"it has more than {_MOST_LEVELS} levels")
+
+
+def _parts(value: Any) -> list[Any]:
+    """The lists and dicts in a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refuse_number(digits)
+
+
+def _refuse_number(digits: str) -> float:
+    raise ValueError(f"{digits[:40]} is not a number of JSON that can be held")
+
+
 def seal(form: str, version: int, record: Mapping[str, Any]) -> bytes:
     """The content of a file: a record with its format, version and checksum."""
     content = {"format": form, "version": version, **record}
@@ -44,10 +85,7 @@ def seal(form: str, version: int, record: Mapping[str, Any]) -> bytes:
 
 def unseal(data: bytes, name: str, form: str, version: int) -> dict[str, Any]:
     """The record in a sealed file; a FileFormatError begins with `name` and says what is wrong."""
-    try:
-        record = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{name} is not JSON: {one_line(error)[:100]}") from None
+    record = parse_json(name, data)
     if not isinstance(record, dict) or record.get("format") != form:
         raise FileFormatError(f"{name} must have the format {form!r}, it has another")
     if record.get("version") != version:
@@ -55,11 +93,7 @@ def unseal(data: bytes, name: str, form: str, version: int) -> dict[str, Any]:
             f"{name} has format version {record.get('version')!r:.40}, but this rankbits "
             f"({installed_version()}) reads {version}; update rankbits"
         )
-    try:
-        is_whole = record.get(_CHECKSUM) == _checksum(record)
-    except (ValueError, RecursionError):  # such as a number too large for a float
-        is_whole = False
-    if not is_whole:
+    if record.get(_CHECKSUM) != _checksum(record):
         raise FileFormatError(f"{name} is damaged: its checksum does not match")
     del record[_CHECKSUM]
     return record
@@ -77,7 +111,3 @@ def _checksum(record: Mapping[str, Any]) -> str:
     rest = {name: value for name, value in record.items() if name != _CHECKSUM}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

@@ -15,7 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from rankbits._check import describe_names
 from rankbits._files import unreadable_files_refused
+from rankbits._json import parse_json
 from rankbits.errors import FileFormatError, InputError
 
 METADATA = "__metadata__"
@@ -35,7 +37,7 @@ _TYPES = {
 }
 _NAMES = {np.dtype(dtype): name for name, dtype in _TYPES.items()}
 _LENGTH = 8  # bytes that say how long the header is
-_MOST_HEADER = 1 << 20
+_MOST_HEADER = 4 << 20  # an array takes about a hundred of them
 _MOST_DIMENSIONS = 8
 
 
@@ -100,10 +102,7 @@ def read_header(file: IO[bytes], n_bytes: int, what: str = "body") -> Header:
     length = int.from_bytes(start, "little")
     if len(start) < _LENGTH or length > min(n_bytes - _LENGTH, _MOST_HEADER):
         raise InputError(f"{what} must begin with 8 bytes, the length of the header that follows")
-    try:
-        header = json.loads(file.read(length))
-    except (ValueError, RecursionError):
-        raise InputError(f"{what} must have a header of JSON, in UTF-8") from None
+    header = parse_json(f"the header of {what}", file.read(length))
     if not isinstance(header, dict):
         raise InputError(f"{what} must have a JSON object as its header")
     texts = header.pop(METADATA, {})
@@ -148,8 +147,9 @@ class TensorFile:
         return array.reshape(entry.shape)
 
 
-def _entry(name: str, entry: Any, n_bytes: int, what: str) -> Entry:
+def _entry(key: str, entry: Any, n_bytes: int, what: str) -> Entry:
     """One entry of a header, which must lie within the bytes that follow it."""
+    name = describe_names([key])
     try:
         dtype, shape = np.dtype(_TYPES[entry["dtype"]]), entry["shape"]
         start, stop = entry["data_offsets"]

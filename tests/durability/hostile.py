@@ -10,15 +10,8 @@ one line, within a second. Anything else is a violation: another exception, a cr
 AddressSanitizer), a result that cannot be, a file outside of the folder that was changed, a hang.
 """
 
-import argparse
-import faulthandler
-import json
 import shutil
 import sqlite3
-import stat
-import subprocess
-import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -31,14 +24,14 @@ from hostile_rows import Rows, mutate_field, mutate_ids_against_codes, mutate_ro
 from hostile_schema import mutate_files, mutate_schema
 from hostile_segments import mutate_bits, mutate_data, mutate_header
 from hostile_uses import Twice, Wrong, codes_for, factors_for, passes_check, uses_of
-from violations import Report
+from watched import Watch, parse_options, work
 
 from rankbits import BinaryCodes
 from rankbits.errors import RankbitsError
 from rankbits.index import Collection
 
 LIMIT = 1.0  # seconds for a case
-PATIENCE = 30.0  # seconds until a case that hangs is ended; a sync may wait for other programs
+TOO_LONG = "takes more than a second"
 VICTIM = b"a file of somebody else\n"
 
 
@@ -186,7 +179,7 @@ class _Opened:
 
 
 def run_case(base, templates, seed):
-    """What is wrong in one case: sentence, detail; and the case."""
+    """What is wrong in one case: sort, detail; and the case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = Case(base, templates, seed)
@@ -212,113 +205,36 @@ def run_case(base, templates, seed):
                 return f"{use.__name__}: changes a file outside of the folder", "", case
         seconds = time.monotonic() - start
     if seconds > LIMIT:
-        return "takes more than a second", f"{seconds:.1f} s", case
+        return TOO_LONG, f"{seconds:.1f} s", case
     return None, f"{seconds:.3f}", case
 
 
-def work(base, first, last, only):
-    """The process that opens the folders: tells each case before and after."""
-    templates = build_templates(base)
-    faulthandler.enable()
-    for seed in range(first, last):
-        sys.stdout.write(json.dumps({"begins": seed}) + "\n")
-        sys.stdout.flush()
-        for attempt in range(3):
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
-            sort, detail, case = run_case(base, templates, seed)
-            faulthandler.cancel_dump_traceback_later()
-            if sort != "takes more than a second" or attempt == 2:
-                break  # a busy machine may take its time, but not three times
-        words = "".join(case.words)
-        outcome = {"ended": seed, "sort": sort, "detail": detail, "words": words}
-        outcome |= {"served": case.n_served, "refused": case.n_refused}
-        sys.stdout.write(json.dumps(outcome) + "\n")
-        if only:
-            sys.stderr.write(f"{words}\n{sort}\n{detail}\n")
-    sys.stdout.write('{"done": true}\n')
-    sys.stdout.flush()
+def outcome_of(base, templates, seed):
+    """What came of one case, for the report."""
+    sort, detail, case = run_case(base, templates, seed)
+    outcome = {"words": "".join(case.words), "served": case.n_served, "refused": case.n_refused}
+    return {"sort": sort, "detail": detail, **outcome}
 
 
-def watch(options, report, base):
-    """Start the process that works, and start it again behind a case that ended it."""
-    first, last, errors = options.seed, options.seed + options.cases, base / "errors"
-    while first < last:
-        command = [sys.executable, __file__, "--work", str(base), "--seed", str(first)]
-        command += ["--cases", str(last - first)] + ["--only"] * (options.cases == 1)
-        with errors.open("w") as file:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
-            try:
-                begun, is_done = follow(process, first, report)
-            finally:
-                process.kill()
-                process.wait()
-        text = errors.read_text()
-        if options.cases == 1:
-            sys.stderr.write(text)
-        if is_done:
-            return
-        report.count("cases")
-        sort = "hangs" if "Timeout (0:" in text else f"ends the process ({process.returncode})"
-        sort = "AddressSanitizer" if "AddressSanitizer" in text else sort
-        tell(report, begun, sort, text[:2500])
-        first = begun + 1
-
-
-def follow(process, begun, report):
-    """Take in what the process tells: the case that it began last, and whether it was done."""
-    for line in process.stdout:
-        message = json.loads(line)
-        if "done" in message:
-            process.wait()
-            return begun, True
-        begun = message.get("begins", begun)
-        if "ended" in message:
-            report.count("cases")
-            for name in ("served", "refused"):
-                report.count(name, message[name])
-            if message["sort"]:
-                tell(report, begun, message["sort"], f"{message['words']}{message['detail']}")
-            else:
-                slowest = max(report.counts.get("slowest_seconds", 0.0), float(message["detail"]))
-                report.counts["slowest_seconds"] = slowest
-    process.wait()
-    return begun, False
-
-
-def tell(report, seed, sort, detail):
-    command = f"python tests/durability/hostile.py --seed {seed} --cases 1"
-    report.violation(sort, f"seed {seed}: {detail}", command)
-
-
-def clear(base):
-    """Folders that a case left without permission, pipes and huge files go as well."""
-    for path in base.rglob("*"):
-        if path.is_symlink() or stat.S_ISFIFO(path.lstat().st_mode):
-            path.unlink()
-    shutil.rmtree(base, ignore_errors=True)
+def take_in(report, message):
+    for name in ("served", "refused"):
+        report.count(name, message[name])
+    if not message["sort"]:
+        slowest = max(report.counts.get("slowest_seconds", 0.0), float(message["detail"]))
+        report.counts["slowest_seconds"] = slowest
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--keep-going", action="store_true", help="count all violations")
-    parser.add_argument("--folder", type=Path, default=None)
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--only", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.work:
-        shutil.rmtree(options.work / "all", ignore_errors=True)
-        (options.work / "all").mkdir()
-        work(options.work / "all", options.seed, options.seed + options.cases, options.only)
+    options = parse_options(__doc__.splitlines()[0])
+    if not options.work:
+        Watch("hostile", __file__, options, take_in).run()
         return
-    report = Report("hostile", goes_on=options.keep_going)
-    base = Path(tempfile.mkdtemp(dir=options.folder)).resolve()
-    try:
-        watch(options, report, base)
-    finally:
-        clear(base)
-    report.finish()
+    base = options.work / "all"
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir()
+    templates = build_templates(base)
+    seeds = range(options.seed, options.seed + options.cases)
+    work(seeds, lambda seed: outcome_of(base, templates, seed), TOO_LONG)
 
 
 if __name__ == "__main__":

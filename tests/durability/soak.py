@@ -51,10 +51,11 @@ class Check:
     minutes: int = 25  # after which it counts as hanging
 
 
-def tool(name, full, quick, build="plain", title=None):
+def tool(name, full, quick, build="plain", title=None, minutes=25):
     """One of the tools of this folder, which prints its counts as JSON."""
     path = str(HERE / f"{name}.py")
-    return Check(title or name, build, [path, *full.split()], [path, *quick.split()])
+    full, quick = [path, *full.split()], [path, *quick.split()]
+    return Check(title or name, build, full, quick, minutes=minutes)
 
 
 def suite(name, build, full, quick):
@@ -85,6 +86,7 @@ CHECKS = [
         "power_loss", "--random 20 --unordered", "--unordered --steps 6", title="power_loss, names"
     ),
     tool("hostile", "--cases 10000", "--cases 500", build="address"),
+    tool("hostile_models", "--cases 3000", "--cases 250 --quick", build="address", minutes=40),
     tool("cutting", "--cases 4000", "--cases 200"),
     tool("interrupts", "--interrupts 150 --commands 40", "--interrupts 25 --commands 8"),
     tool("writers", "--rounds 100", "--rounds 15"),

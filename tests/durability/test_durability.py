@@ -113,6 +113,20 @@ def test_folders_made_by_strangers_are_read_or_refused_in_one_sentence(tmp_path)
     assert holds("hostile", tmp_path, "--cases", 150)["cases"] == 150
 
 
+@pytest.mark.slow
+def test_models_made_by_strangers_encode_or_are_refused_in_one_sentence(tmp_path):
+    counts = holds("hostile_models", tmp_path, "--cases", 168, "--quick", "--seed", 7)
+    assert counts["cases"] == 168
+    assert len(counts["by_model"]) == 56
+    assert counts["served"] > 100
+    assert counts["refused"] > 50
+
+
+def test_a_few_models_made_by_strangers_encode_or_are_refused(tmp_path):
+    only = ("--few", "--cases", 60, "--seed", 7)
+    assert holds("hostile_models", tmp_path, *only)["cases"] == 60
+
+
 @unsanitized
 def test_an_interrupt_is_a_keyboard_interrupt_and_leaves_a_whole_collection(tmp_path):
     counts = holds("interrupts", tmp_path, "--interrupts", 12, "--commands", 2, "--items", 100_000)

@@ -35,6 +35,14 @@ def test_blocks_are_of_bounded_size_and_in_order(lsh, rng, monkeypatch):
     assert seen == [8] * 12 + [4]
 
 
+@pytest.mark.parametrize("method", ["project", "encode", "project_queries", "encode_queries"])
+def test_rows_whose_logits_are_no_numbers_are_refused_by_row(lsh, rng, method):
+    rows = rng.standard_normal((9, 6))
+    rows[4] = 1e308
+    with pytest.raises(InputError, match="finite numbers, those of row 4 are not"):
+        getattr(lsh, method)(rows)
+
+
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_a_mapped_file_is_encoded_in_the_memory_of_a_block(tmp_path, dtype):

@@ -57,6 +57,24 @@ def rewrite_arrays(folder, **arrays):
     rewrite(folder, arrays_sha256=hashlib.sha256(content).hexdigest())
 
 
+def nest(n_levels):
+    """Lists in lists."""
+    value = []
+    for _ in range(n_levels):
+        value = [value]
+    return value
+
+
+def replace(path, put):
+    """Something else under the name of a file."""
+    path.unlink()
+    put(path)
+
+
+def link_to(target):
+    return lambda path: path.symlink_to(target)
+
+
 def same(a, b):
     return np.array_equal(a.project(ROWS), b.project(ROWS))
 
@@ -169,7 +187,10 @@ DAMAGE = {
     "extra fact": (lambda f: rewrite(f, facts={"x": 1}), "facts must be none; got .*x"),
     "other bits": (lambda f: rewrite(f, n_bits=6), "codes of 5 bits, but its record says 6"),
     "other features": (lambda f: rewrite(f, n_features_in=8), r"mean must be .* shape \(8\)"),
-    "no features": (lambda f: rewrite(f, n_features_in=0), "has 0 as its n_features_in"),
+    "no features": (
+        lambda f: rewrite(f, n_features_in=0),
+        "n_features_in must be an integer from 1 to 16777216, got 0",
+    ),
     "features unsaid": (lambda f: rewrite(f, n_features_in=None), "do not belong together"),
     "names": (lambda f: rewrite(f, feature_names_in=["a"]), "must name each of its 9 features"),
     "odd tuple": (lambda f: rewrite(f, facts={"__tuple__": 3}), "a wrapped value must be"),
@@ -191,6 +212,29 @@ DAMAGE = {
     "wrong type": (
         lambda f: rewrite_arrays(f, mean=np.zeros(9), planes=np.zeros((9, 5), "f")),
         "got float32",
+    ),
+    "a nested record": (lambda f: rewrite(f, params=nest(300)), "more than 32 levels"),
+    "beyond all features": (lambda f: rewrite(f, n_features_in=10**400), "n_features_in must be"),
+    "more bits than any code": (lambda f: rewrite(f, n_bits=4097), "from 1 to 4096, got 4097"),
+    "a pipe for a record": (lambda f: replace(f / "model.json", os.mkfifo), "must be a file"),
+    "a pipe for arrays": (lambda f: replace(f / "model.safetensors", os.mkfifo), "must be a file"),
+    "a device": (lambda f: replace(f / "model.json", link_to("/dev/zero")), "must be a file"),
+    "a folder": (lambda f: replace(f / "model.safetensors", os.mkdir), "must be a file"),
+    "a link to itself": (
+        lambda f: replace(f / "model.json", link_to("model.json")),
+        "be read: Too",
+    ),
+    "a huge record": (
+        lambda f: os.truncate(f / "model.json", 100 << 30),
+        "model.json must have at most 16777216 bytes",
+    ),
+    "huge arrays": (
+        lambda f: os.truncate(f / "model.safetensors", 100 << 30),
+        "model.safetensors must be filled by its arrays",
+    ),
+    "numbers without squares": (
+        lambda f: rewrite_arrays(f, mean=np.full(9, 1e200), planes=np.zeros((9, 5))),
+        "mean must have numbers of at most 1e\\+150",
     ),
     "not finite": (
         lambda f: rewrite_arrays(f, mean=np.full(9, np.nan), planes=np.zeros((9, 5))),
@@ -434,3 +478,19 @@ def test_a_reader_sees_a_whole_model_while_it_is_replaced_again_and_again(folder
             logits = rankbits.load(folder).project(ROWS)
             assert any(np.array_equal(logits, one) for one in known)
         process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, link_to("/dev/zero"), link_to("model.json")])
+def test_a_folder_whose_record_is_no_file_is_not_replaced(folder, put):
+    replace(folder / "model.json", put)
+    with pytest.raises(InputError, match=r"holds something else, model\.json"):
+        fitted().save(folder)
+    assert sorted(os.listdir(folder)) == ["model.json", "model.safetensors"]
+
+
+def test_a_folder_that_links_to_itself_is_refused(tmp_path):
+    (tmp_path / "model").symlink_to("model")
+    with pytest.raises(InputError, match=r"there is no .*model"):
+        rankbits.load(tmp_path / "model")
+    with pytest.raises(InputError, match="model is a link that leads back to itself"):
+        fitted().save(tmp_path / "model")

@@ -51,6 +51,8 @@ class BaseHasher(Estimator):
     query_kinds: ClassVar[tuple[str, ...]] = ("bits", "real")
     # Parameters, arrays and facts that models of an earlier rankbits have under another name.
     _former_names: ClassVar[dict[str, str]] = {}
+    # Parameters of a machine or a session, which a saved model neither has nor may set.
+    _unsaved_params: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -133,7 +135,11 @@ class BaseHasher(Estimator):
         step = self._block_rows(rows.shape[1:])
         with unchanged(rows):
             for start in range(0, len(rows), step):
-                yield logits(self._rows(rows[start : start + step], start))
+                block = self._rows(rows[start : start + step], start)
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    values = logits(block)
+                _require_numbers(values, start)
+                yield values
 
     def _block_rows(self, row_shape: tuple[int, ...]) -> int:
         """Rows of a block: neither they nor their logits have more than a million numbers."""
@@ -219,12 +225,23 @@ class BaseHasher(Estimator):
 
     def _saved_params(self) -> dict[str, Any]:
         """The parameters that `save` writes; those left out have their defaults after `load`."""
-        return self.get_params(deep=False)
+        params = self.get_params(deep=False)
+        return {name: value for name, value in params.items() if name not in self._unsaved_params}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are uint8 whatever X is
         return tags
+
+
+def _require_numbers(logits: np.ndarray, first: int) -> None:
+    """Refuse logits that are no numbers, which have no sign; `first` is their first row in X."""
+    is_finite = np.isfinite(logits).all(axis=1)
+    if not is_finite.all():
+        raise InputError(
+            f"X must have logits that are finite numbers, those of row {first + is_finite.argmin()}"
+            " are not: its values are too large for this model, or the weights of the model are"
+        )
 
 
 def _advice(X: Affinity | BinaryCodes) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 
 from rankbits.errors import InputError
 from rankbits.methods.json_values import to_json
-from rankbits.methods.persistence import as_stored
 from rankbits.methods.registry import known_name
+from rankbits.methods.stored_arrays import as_stored
 
 _N_DIGITS = 32  # hexadecimal, of SHA-256
 _ABOUT_TRAINING = ("history", "report")  # facts that no code depends on

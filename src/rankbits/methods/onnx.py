@@ -8,6 +8,7 @@ have no bits gives no `query_codes`. The bits are taken before the logits are ro
 The metadata has the number of bits and the model's fingerprint.
 """
 
+import math
 import os
 from importlib import import_module
 
@@ -24,7 +25,7 @@ from rankbits.methods.base import BaseHasher
 from rankbits.methods.fingerprints import fingerprint
 from rankbits.methods.graphs import trace_graph
 
-_SAMPLE_ROWS = 64
+_SAMPLE_ROWS, _SAMPLE_CELLS = 64, 1 << 22
 _ROUNDING = 1e-4  # relative to the largest logit; closer to 0 two float32 libraries may differ
 
 
@@ -91,8 +92,9 @@ def export_onnx(hasher: BaseHasher, path: str | os.PathLike[str]) -> int:
 
 
 def _sample(hasher: BaseHasher) -> np.ndarray:
-    """Random rows of the shape that the method was fitted on."""
-    shape = _SAMPLE_ROWS, *hasher._row_shape()
+    """Random rows of the shape that the method was fitted on, fewer if they are very long."""
+    row_shape = hasher._row_shape()
+    shape = max(2, min(_SAMPLE_ROWS, _SAMPLE_CELLS // math.prod(row_shape))), *row_shape
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 

@@ -5,23 +5,25 @@ arrays and one of itself: a model that is altered, cut or of an unknown kind is 
 """
 
 import hashlib
-import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from rankbits._check import extra
+from rankbits._check import describe_names, whole
 from rankbits._files import READ_ERRORS, one_line, write_atomically
-from rankbits._folders import read_folder, write_folder_atomically
-from rankbits._json import installed_version, seal, unseal
-from rankbits.errors import FileFormatError, RankbitsError
+from rankbits._folders import read_file, read_folder, write_folder_atomically
+from rankbits._json import MOST_BYTES, installed_version, parse_json, seal, unseal
+from rankbits.codes import MAX_BITS
+from rankbits.errors import FileFormatError, InputError, RankbitsError
+from rankbits.methods import stored_arrays
 from rankbits.methods.json_values import from_json, to_json
 from rankbits.methods.registry import class_of, name_of, names
+from rankbits.methods.stored_arrays import MOST_FEATURES, read_arrays, write_arrays
 
 FORMAT, VERSION = "rankbits model", 1
-_FACTS, _ARRAYS = "model.json", "model.safetensors"
+_FACTS, _ARRAYS = "model.json", stored_arrays.NAME
 _FIELDS: dict[str, tuple[type, ...]] = {
     "rankbits": (str,),
     "method": (str,),
@@ -39,9 +41,8 @@ def save(hasher: Any, folder: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(hasher)
-    tensors = extra("safetensors.numpy", "saving a model", "files")
     arrays, facts = hasher._state()
-    content = tensors.save({name: as_stored(array) for name, array in arrays.items()})
+    content = write_arrays(arrays)
     record = {
         "rankbits": installed_version(),
         "method": name_of(hasher),
@@ -74,12 +75,12 @@ def load(folder: str | os.PathLike[str]) -> Any:
     hasher : BaseHasher
         Fitted method of the class that was saved.
     """
-    data, content = read_folder(folder, (_FACTS, _ARRAYS))
+    data, content = read_folder(folder, (_FACTS, _ARRAYS), _require_sizes)
     try:
         record = _parse_record(data)
-        arrays = _read_arrays(content, record["arrays_sha256"])
+        arrays = read_arrays(content, record["arrays_sha256"])
         return _rebuild(record, arrays)
-    except FileFormatError as error:
+    except InputError as error:
         raise FileFormatError(f"{folder} cannot be loaded: {error}") from None
 
 
@@ -89,8 +90,8 @@ def find_foreign(folder: Path) -> str | None:
         if path.name not in (_FACTS, _ARRAYS) or path.is_symlink() or not path.is_file():
             return f"holds something else, {path.name}"
     try:
-        record = json.loads((folder / _FACTS).read_bytes())
-    except (*READ_ERRORS, RecursionError):
+        record = parse_json(_FACTS, read_file(folder / _FACTS, _require_sizes))
+    except (OSError, FileFormatError):
         record = None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         return f"holds something else: its {_FACTS} is not that of a model"
@@ -102,11 +103,12 @@ def _parse_record(data: bytes) -> dict[str, Any]:
     record = unseal(data, _FACTS, FORMAT, VERSION)
     fields = {"format", "version", *_FIELDS}
     if set(record) != fields:
-        differing = ", ".join(sorted(set(record) ^ fields))
+        differing = describe_names(sorted(set(record) ^ fields))
         raise FileFormatError(f"{_FACTS} has fields that are missing or unknown: {differing}")
     for name, kinds in _FIELDS.items():
         if type(record[name]) not in kinds:
             raise FileFormatError(f"{_FACTS} has {record[name]!r:.40} as its {name}")
+    whole("n_bits", record["n_bits"], 1, MAX_BITS)
     return record
 
 
@@ -123,9 +125,10 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         _rename(values, method_class._former_names)
         for values in (_read_dict(record, "params"), _read_dict(record, "facts"), arrays)
     )
-    unknown = sorted(set(params) - set(method_class._get_param_names()))
+    known = set(method_class._get_param_names()) - set(method_class._unsaved_params)
+    unknown = sorted(set(params) - known)
     if unknown:
-        raise FileFormatError(f"{method} has no parameter {unknown[0]!r:.40}")
+        raise FileFormatError(f"a saved {method} has no parameter {unknown[0]!r:.40}")
     hasher = method_class(**params)
     _restore_features(hasher, record)
     try:
@@ -160,8 +163,7 @@ def _rename(values: dict[str, Any], former_names: dict[str, str]) -> dict[str, A
 def _restore_features(hasher: Any, record: dict[str, Any]) -> None:
     n_features, columns = record["n_features_in"], record["feature_names_in"]
     if n_features is not None:
-        if n_features < 1:
-            raise FileFormatError(f"{_FACTS} has {n_features} as its n_features_in")
+        whole("n_features_in", n_features, 1, MOST_FEATURES)
         hasher.n_features_in_ = n_features
     if columns is not None:
         if len(columns) != n_features or not all(isinstance(name, str) for name in columns):
@@ -169,22 +171,12 @@ def _restore_features(hasher: Any, record: dict[str, Any]) -> None:
         hasher.feature_names_in_ = np.array(columns, dtype=object)
 
 
-def _read_arrays(content: bytes, sha256: str) -> dict[str, np.ndarray]:
-    """The arrays of model.safetensors by name; a file with another checksum is refused."""
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise FileFormatError(f"{_ARRAYS} is damaged: its checksum does not match")
-    tensors = extra("safetensors.numpy", "loading a model", "files")
-    from safetensors import SafetensorError
-
-    try:
-        return {name: np.array(array) for name, array in tensors.load(content).items()}
-    except (SafetensorError, *READ_ERRORS) as error:
-        raise FileFormatError(f"{_ARRAYS} cannot be read: {one_line(error)[:100]}") from None
-
-
-def as_stored(array: np.ndarray) -> np.ndarray:
-    """Contiguous and little-endian: safetensors writes other arrays as they lie in memory."""
-    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+def _require_sizes(name: str, file: IO[bytes], status: os.stat_result) -> None:
+    """Refuse a file before it is read, if reading it would take more than its content is worth."""
+    if name == _ARRAYS:
+        stored_arrays.require_described(file, status)
+    elif status.st_size > MOST_BYTES:
+        raise FileFormatError(f"{name} must have at most {MOST_BYTES} bytes, got {status.st_size}")
 
 
 def _list_columns(columns: Any) -> list[str] | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankbits import _check
 from rankbits.errors import FileFormatError
-from rankbits.methods.shallow.kernels import RbfAnchors, draw_anchors
+from rankbits.methods.shallow.kernels import RbfAnchors, check_gamma, draw_anchors
 from rankbits.methods.shallow.learned import Shapes, check_arrays
 from rankbits.methods.shallow.linear import LinearHasher
 
@@ -61,6 +61,7 @@ class KernelHasher(LinearHasher):
         return arrays, facts
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self._check_kernel()
         arrays, facts = dict(arrays), dict(facts)
         if "gamma" in facts:  # where lwh had it before
             arrays["gamma"] = np.array([facts.pop("gamma")])
@@ -80,7 +81,8 @@ class KernelHasher(LinearHasher):
             )
         parts = {name: arrays.pop(name) for name in shapes}
         check_arrays(parts, shapes, {"d": int(self.n_features_in_), "one": 1})
-        return RbfAnchors(parts["anchors"], float(parts["gamma"][0]), parts.get("basis"))
+        gamma = check_gamma(float(parts["gamma"][0]))
+        return RbfAnchors(parts["anchors"], gamma, parts.get("basis"))
 
     def _torch_module(self) -> Any:
         planes = super()._torch_module()

@@ -4,10 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rankbits import _check
 from rankbits.errors import FileFormatError
 from rankbits.methods.base import BaseHasher
 
 Shapes = dict[str, tuple[str, ...]]
+_LARGEST = 1e150
 
 
 class ArrayHasher(BaseHasher):
@@ -16,11 +18,13 @@ class ArrayHasher(BaseHasher):
     The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
     letters: one letter stands for one size in all of them, d for the columns of what the arrays
     are applied to, and a number for itself. Arrays are float64, those named in `_integers` int64.
-    `_facts` gives the type of each fact.
+    `_facts` gives the type of each fact. Numbers are at most 1e150, so that their squares are
+    numbers too, but in the arrays named in `_unbounded`, which are only compared.
     """
 
     _arrays: ClassVar[Shapes] = {}
     _integers: ClassVar[tuple[str, ...]] = ()
+    _unbounded: ClassVar[tuple[str, ...]] = ()
     _facts: ClassVar[dict[str, type]] = {}
 
     def _n_columns(self) -> int:
@@ -32,7 +36,8 @@ class ArrayHasher(BaseHasher):
         return arrays, {name: getattr(self, f"{name}_") for name in self._facts}
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        check_arrays(arrays, self._arrays, {"d": self._n_columns()}, self._integers)
+        sizes = {"d": self._n_columns()}
+        check_arrays(arrays, self._arrays, sizes, self._integers, self._unbounded)
         check_facts(facts, self._facts)
         for name, value in (*arrays.items(), *facts.items()):
             setattr(self, f"{name}_", value)
@@ -43,6 +48,7 @@ def check_arrays(
     shapes: Shapes,
     sizes: dict[str, int],
     integers: tuple[str, ...] = (),
+    unbounded: tuple[str, ...] = (),
 ) -> None:
     """Refuse arrays that are not exactly these: finite, of these shapes and types, none empty.
 
@@ -53,7 +59,7 @@ def check_arrays(
     if set(arrays) != set(shapes):
         raise FileFormatError(
             f"the model must hold the arrays {', '.join(shapes)}; it holds "
-            f"{', '.join(sorted(arrays)) or 'none'}"
+            f"{_check.describe_names(sorted(arrays)) or 'none'}"
         )
     sizes = dict(sizes)
     sizes |= {size: int(size) for shape in shapes.values() for size in shape if size.isdigit()}
@@ -72,6 +78,8 @@ def check_arrays(
             )
         if array.size == 0:
             raise FileFormatError(f"the model's {name} must not be empty, got shape {array.shape}")
+        if name not in unbounded and dtype.kind == "f" and np.abs(array).max() > _LARGEST:
+            raise FileFormatError(f"the model's {name} must have numbers of at most {_LARGEST:g}")
 
 
 def check_facts(facts: dict[str, Any], types: dict[str, type]) -> None:

@@ -23,6 +23,7 @@ from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import principal_directions
 from rankbits.methods.shallow.rotation import random_rotation
 
+_LEAST_FACTOR = 1e-6  # a cosine of a row and its signs is 1 / sqrt(b) or more
 _LEVELS = 256  # values of a byte
 
 
@@ -90,7 +91,7 @@ class RaBitQ(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        _check.choice("metric", self.metric, ("l2", "ip"))
+        self._check_metric()
         n_bits, rows = self._code_length(), self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         if n_bits < rows.shape[1]:
@@ -103,6 +104,9 @@ class RaBitQ(LinearHasher):
         self.norm_range_ = np.array([norms.min(), norms.max()])
         self.factor_range_ = np.array([factors.min(), factors.max()])
         return self
+
+    def _check_metric(self) -> None:
+        _check.choice("metric", self.metric, ("l2", "ip"))
 
     def factors(self, X: Any) -> np.ndarray:
         """Two bytes for each row as an item, its norm and its factor: uint8 of shape (n, 2)."""
@@ -130,6 +134,7 @@ class RaBitQ(LinearHasher):
         return np.stack([norms / np.sqrt(self.n_bits_), 1.0 / factors, added])
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        self._check_metric()
         super()._restore(arrays, facts)
         for name in ("norm_range", "factor_range"):
             ends = arrays[name]
@@ -137,8 +142,8 @@ class RaBitQ(LinearHasher):
                 raise FileFormatError(
                     f"the model's {name} must be two numbers from 0 on that ascend, got {ends}"
                 )
-        if self.factor_range_[0] == 0:
-            raise FileFormatError("the model's factor_range must be above 0")
+        if not self.factor_range_[0] >= _LEAST_FACTOR:
+            raise FileFormatError(f"the model's factor_range must be {_LEAST_FACTOR:g} or more")
 
     @property
     def _has_query_map(self) -> bool:
@@ -171,6 +176,7 @@ def level_of(values: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """
     low, high = ends
     width = high - low
-    shares = (values - low) / width if width > 0 else np.zeros_like(values)
+    with np.errstate(over="ignore"):  # ends may be so near that a share is infinite, and the last
+        shares = (values - low) / width if width > 0 else np.zeros_like(values)
     levels: np.ndarray = np.rint(np.clip(shares, 0.0, 1.0) * (_LEVELS - 1)).astype(np.uint8)
     return levels

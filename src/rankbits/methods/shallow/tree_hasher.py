@@ -25,6 +25,7 @@ class TreeHasher(ArrayHasher):
         "offsets": ("b",),
     }
     _integers: ClassVar[tuple[str, ...]] = ("features",)
+    _unbounded: ClassVar[tuple[str, ...]] = ("thresholds",)
 
     n_trees: int
     max_depth: int

@@ -5,6 +5,7 @@ shall not maximize AP, computes the value of each query in `_query_values`.
 """
 
 import copy
+import math
 import time
 from abc import abstractmethod
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ from rankbits._memory import all_memory_kept
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.base import BaseHasher
 from rankbits.methods.registry import known_name
+from rankbits.methods.stored_arrays import MOST_FEATURES
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import backbones, growing
 from rankbits.methods.training.architecture import Architecture
@@ -34,7 +36,14 @@ from rankbits.methods.training.preparation import LoggedQueries, prepare
 from rankbits.methods.training.recipes import Recipes
 from rankbits.methods.training.tuned_networks import rebuild_backbone
 
-_NOT_SAVED = ("checkpoint", "log", "scoring", "posterior_cache")  # of a machine, not of a model
+_FACTS = {
+    "encoder": dict,
+    "input_shape": list,
+    "report": dict,
+    "history": list,
+    "has_query_encoder": bool,
+}
+_N_COLORS = 3  # channels of the images that a backbone reads
 _QUERY_PREFIX = "queries."  # of the weights of an encoder of queries, in a file
 
 
@@ -69,6 +78,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         "quantisation": "quantization",
         "centre_seed": "center_seed",
     }
+    _unsaved_params: ClassVar[tuple[str, ...]] = ("checkpoint", "log", "scoring", "posterior_cache")
     _grades_tags: ClassVar[bool] = False
     _accepted_labels: ClassVar[tuple[str, ...]] = ()
     _recipes: ClassVar[Recipes] = {}
@@ -256,7 +266,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         return nn.Sequential(copy.deepcopy(self.query_encoder_), nn.Tanh()).eval()
 
     def _saved_params(self) -> dict[str, Any]:
-        params = {k: v for k, v in super()._saved_params().items() if k not in _NOT_SAVED}
+        params = super()._saved_params()
         if not isinstance(params["random_state"], int | np.integer | None):
             del params["random_state"]  # the report has the seed it gave
         return params
@@ -290,7 +300,10 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         }
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        check_parameters(self)
+        _check_facts(facts)
         architecture = Architecture.from_json(facts["encoder"])
+        self.input_shape_ = self._restore_shape(architecture, facts["input_shape"])
         tensors = {present_name(name): torch.from_numpy(array) for name, array in arrays.items()}
         of_queries = {n: tensors.pop(n) for n in list(tensors) if n.startswith(_QUERY_PREFIX)}
         self.encoder_ = self.query_encoder_ = _rebuild_encoder(architecture, tensors)
@@ -299,8 +312,21 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             self.query_encoder_ = _rebuild_encoder(architecture, tensors)
         elif of_queries:
             raise FileFormatError("it has weights of an encoder of queries that it does not have")
-        self.input_shape_ = tuple(facts["input_shape"])
         self.report_, self.history_ = facts["report"], facts["history"]
+
+    def _restore_shape(self, architecture: Architecture, shape: list[int]) -> tuple[int, ...]:
+        """The shape of a row, which must be that of what the encoder reads first."""
+        sizes = tuple(_check.whole("input_shape", size, 1, MOST_FEATURES) for size in shape)
+        if architecture.backbone:
+            is_right = len(sizes) == 3 and sizes[2] == _N_COLORS
+        else:
+            is_right = sizes == architecture.input_shape
+        if not is_right or math.prod(sizes) > MOST_FEATURES or sizes[0] != self.n_features_in_:
+            raise FileFormatError(
+                f"its rows are of shape {sizes!r:.60} with {self.n_features_in_} features, which "
+                "is not what its encoder reads"
+            )
+        return sizes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -310,16 +336,44 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         return tags
 
 
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Refuse facts that are not those of an encoder, each of its type."""
+    optional = {"has_query_encoder"} & set(facts)
+    if set(facts) != set(_FACTS) - {"has_query_encoder"} | optional or not all(
+        type(fact) is _FACTS[name] for name, fact in facts.items()
+    ):
+        raise FileFormatError(
+            f"its facts must be {', '.join(_FACTS)}, each of its type, got "
+            f"{_check.describe_names(sorted(facts))}"
+        )
+
+
 def _rebuild_encoder(architecture: Architecture, tensors: dict[str, Tensor]) -> Encoder:
     """An encoder with these weights, which must be its own."""
     check_architecture(architecture)
+    _require_weights(architecture, tensors)
     with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
-        encoder = build_encoder(architecture, rebuild_backbone(architecture))
-    shapes = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
-    if shapes != {name: tuple(tensor.shape) for name, tensor in tensors.items()}:
+        encoder = build_encoder(architecture, rebuild_backbone(architecture, len(tensors)))
+    if _describe(encoder.state_dict()) != _describe(tensors):
         raise FileFormatError("its arrays are not those of the encoder it describes")
     encoder.load_state_dict(tensors, assign=True)
     return encoder.requires_grad_(False).eval()
+
+
+def _require_weights(architecture: Architecture, tensors: dict[str, Tensor]) -> None:
+    """Refuse weights that are no numbers, or far fewer than the parts of the encoder."""
+    n_parts = len(architecture.hidden) + architecture.posterior
+    if KINDS[architecture.kind].learns_classes:  # every network has hidden layers of its own
+        n_parts = (len(architecture.hidden) + 1) * max(architecture.posterior, 1)
+    if n_parts > len(tensors):
+        raise FileFormatError(f"its {len(tensors)} arrays are too few for the encoder it describes")
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise FileFormatError(f"{_check.describe_names([name])} must be finite numbers")
+
+
+def _describe(tensors: dict[str, Tensor]) -> dict[str, tuple[Any, ...]]:
+    return {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
 
 
 def _check_images(X: np.ndarray) -> np.ndarray:

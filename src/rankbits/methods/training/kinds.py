@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from torch import nn
 
 from rankbits import _check
+from rankbits.codes import MAX_BITS
 from rankbits.methods.training import cnn, mlp, resnet
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.parameters import (
     ACTIVATIONS,
+    MOST_LAYERS,
     MOST_NETWORKS,
+    MOST_PIXELS,
     NORMALIZATIONS,
     check_fine_tune,
 )
@@ -45,6 +48,7 @@ def check_architecture(architecture: Architecture) -> None:
     """Refuse an encoder that cannot be built."""
     a = architecture
     kind = KINDS[_check.choice("encoder", a.kind, tuple(KINDS))]
+    _check_sizes(a)
     _check.choice("activation", a.activation, ACTIVATIONS)
     _check.choice("normalization", a.normalization, NORMALIZATIONS)
     _check.number("dropout", a.dropout, 0.0, 1.0)
@@ -52,6 +56,18 @@ def check_architecture(architecture: Architecture) -> None:
     _check.whole("posterior", a.posterior, 0, MOST_NETWORKS)
     if a.fine_tune:
         check_fine_tune("fine_tune", a.fine_tune)
-    for size in a.hidden:
-        _check.whole("hidden", size, 1)
     kind.check(a)
+
+
+def _check_sizes(a: Architecture) -> None:
+    """Refuse counts and sizes that no encoder has; those that are 0 stand for what is absent."""
+    _check.whole("n_bits", a.n_bits, 1, MAX_BITS)
+    _check.whole("geometry_bits", a.geometry_bits, 0, a.n_bits - 1)
+    _check.whole("number of hidden layers", len(a.hidden), 0, MOST_LAYERS)
+    for name in ("hidden", "input_shape"):
+        for size in getattr(a, name):
+            _check.whole(name, size, 1)
+    for name in ("n_anchors", "n_classes", "posterior_width"):
+        _check.whole(name, getattr(a, name), 0)
+    _check.whole("image_size", a.image_size, 0, MOST_PIXELS)
+    _check.flag("skip", a.skip)

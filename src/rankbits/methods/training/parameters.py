@@ -44,6 +44,8 @@ SCHEDULES = ("constant", "cosine", "step", "one-cycle")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 QUERIES = ("same", "own", "real")
 CLASSES = ("fixed", "grow")
+MOST_LAYERS = 256  # hidden ones
+MOST_PIXELS = 1024  # of a side of an image that a backbone reads
 MOST_NETWORKS = 64  # or classifiers, whose posterior the bits read
 _LAST = "last:"
 
@@ -267,7 +269,7 @@ class TrainingParameters(Parameters):
     posterior: int = auto(integer(0, MOST_NETWORKS))
     posterior_cache: PosteriorCache | None = parameter(None, anything, reported=False)
     backbone: "str | nn.Module" = parameter("efficientnet-lite0", anything, reported=False)
-    image_size: int = parameter(160, integer(32, 1024))
+    image_size: int = parameter(160, integer(32, MOST_PIXELS))
     fine_tune: bool | str = parameter(False, check_fine_tune)
     n_views: int | None = parameter(None, optional(integer(1, 64)))
     tuning_epochs: int | None = parameter(None, optional(integer(1)))

@@ -15,6 +15,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from rankbits.errors import InputError
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.backbones import N_FEATURES, load_backbone, split_backbone
 from rankbits.methods.training.encoders import keep_statistics
@@ -73,14 +74,19 @@ def cut_backbone(backbone: nn.Module, fine_tune: bool | str) -> tuple[nn.Module,
     return (nn.Identity(), backbone) if n_last is None else split_backbone(backbone, n_last)
 
 
-def rebuild_backbone(a: Architecture) -> nn.Module | None:
-    """What stands before the head of an encoder, with any weights; None if nothing does."""
+def rebuild_backbone(a: Architecture, n_weights: int) -> nn.Module | None:
+    """What stands before the head of an encoder, with any weights; None if nothing does.
+
+    Networks that have more arrays of weights than there are, `n_weights`, are not built.
+    """
     if not a.backbone:
         return None
     backbone = load_backbone(a.backbone, a.image_size, pretrained=False)
     if not a.fine_tune:
         return backbone
     first, last = cut_backbone(backbone, a.fine_tune)
+    if a.posterior * len(last.state_dict()) > n_weights:
+        raise InputError(f"posterior must fit the weights, which are not those of {a.posterior}")
     n_features = N_FEATURES[a.backbone]
     networks = [
         TunedNetwork(copy.deepcopy(last), n_features, a.n_classes) for _ in range(a.posterior)
