@@ -34,6 +34,12 @@ def serve(
         str | None,
         typer.Option("--text-model", help="Folder of the SentenceTransformer before the model."),
     ] = None,
+    trust_model_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-model-code", help="Let folders of a SentenceTransformer run their own code."
+        ),
+    ] = False,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
@@ -94,6 +100,7 @@ def serve(
             hosts=_hosts(host, allow_host or []),
             verify=verify,
             n_threads=threads,
+            trust_model_code=trust_model_code,
         )
         run_server(app, host, port, access_log=access_log)
 

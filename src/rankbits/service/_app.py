@@ -47,6 +47,7 @@ def create_app(
     hosts: Iterable[str] | None = LOCAL_HOSTS,
     verify: bool = True,
     n_threads: int | None = None,
+    trust_model_code: bool = False,
 ) -> FastAPI:
     """An ASGI application that serves a collection; `rankbits serve` runs it with uvicorn.
 
@@ -80,6 +81,8 @@ def create_app(
         Whether files are compared with their checksums when they are opened.
     n_threads : int or None, default=None
         Threads of a search; None for all.
+    trust_model_code : bool, default=False
+        Whether folders of a SentenceTransformer may run Python code that lies in them.
     """
     bounds = limits or Limits()
     store = CollectionStore(
@@ -87,7 +90,7 @@ def create_app(
     )
     try:
         if model is None or isinstance(model, str | os.PathLike):
-            encoder = load_encoder(model, text_model, bounds)
+            encoder = load_encoder(model, text_model, bounds, trust_code=trust_model_code)
             if text_encoder is not None:
                 encoder = RequestEncoder(encoder.hasher, text_encoder, bounds)
         else:
