@@ -23,6 +23,7 @@ from rankbits.service._parts import Parts, assemble
 from rankbits.service._problems import RequestProblem, problem_of
 from rankbits.service._routes import search_routes, status_routes
 from rankbits.service._store import CollectionStore
+from rankbits.service._tokens import check_token
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _DESCRIPTION = (
@@ -71,7 +72,8 @@ def create_app(
     text_encoder : callable or None, default=None
         In its place, a function from a list of texts to an array of vectors.
     token : str or None, default=None
-        Bearer token of changes. None accepts none, and leaves the writing to other processes.
+        Bearer token of changes, 16 ASCII characters or more without spaces. None accepts no
+        changes, and leaves the writing to other processes.
     limits : Limits or None, default=None
         Bounds of requests; None for the defaults.
     hosts : iterable of str or None
@@ -84,6 +86,8 @@ def create_app(
     trust_model_code : bool, default=False
         Whether folders of a SentenceTransformer may run Python code that lies in them.
     """
+    if token is not None:
+        check_token("token", token)
     bounds = limits or Limits()
     store = CollectionStore(
         collection, writable=token is not None, verify=verify, n_threads=n_threads
