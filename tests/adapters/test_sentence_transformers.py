@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from rankbits import BinaryCodes, methods
-from rankbits.adapters.sentence_transformers import CodeModule, append_hasher, read_codes
+from rankbits.adapters.sentence_transformers import (
+    CodeModule,
+    append_hasher,
+    load_model,
+    read_codes,
+)
 from rankbits.errors import InputError, MissingExtraError
 from rankbits.index import HammingIndex
 
@@ -87,11 +92,10 @@ def test_semantic_search_ranks_as_search_real(model, hasher):
 
 @needs_package
 def test_a_saved_model_keeps_its_hasher(model, hasher, tmp_path):
-    from sentence_transformers import SentenceTransformer
 
     ending = append_hasher(model, hasher)
     ending.save(str(tmp_path / "saved"), create_model_card=False)
-    again = SentenceTransformer(str(tmp_path / "saved"), device="cpu", trust_remote_code=True)
+    again = load_model(tmp_path / "saved")
     assert np.array_equal(again.encode_query(TEXTS), ending.encode_query(TEXTS))
     assert np.array_equal(again.encode(TEXTS), ending.encode(TEXTS))
 

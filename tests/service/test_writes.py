@@ -243,3 +243,12 @@ def test_requests_that_are_being_answered_are_finished_at_the_end(tmp_path):
     assert code == 0, errors
     with Collection.open(tmp_path / "c") as collection:
         assert collection.codes([5]) == BinaryCodes(np.array([[0, 255]], np.uint8), 16)
+
+
+@pytest.mark.parametrize(
+    "token", ["", " " * 20, "x", "fifteen-letters", "of two words 0123456", 7, "ä" * 20]
+)
+def test_an_application_takes_no_token_that_the_command_refuses(tmp_path, token):
+    with pytest.raises(InputError, match=r"token must hold a token of at least 16"):
+        create_app(tmp_path / "nothing", token=token)
+    assert list(tmp_path.iterdir()) == []

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from rankbits import _check, methods
+from rankbits.adapters._model_folders import EXTRA, load_with_code, load_without_code
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 
-__all__ = ["CodeModule", "append_hasher", "read_codes"]
+__all__ = ["CodeModule", "append_hasher", "load_model", "read_codes"]
 
-EXTRA = "text"
 _FEATURE = "sentence_embedding"
 
 
@@ -102,8 +102,7 @@ def append_hasher(model: Any, hasher: Any) -> Any:
     -------
     model : sentence_transformers.SentenceTransformer
         Its `encode` and `encode_document` give bits of -1 and +1 (precision="ubinary" packs them),
-        its `encode_query` gives weights. It is saved and loaded as others are; loading needs
-        trust_remote_code=True, since a class of this package is imported.
+        its `encode_query` gives weights. It is saved as others are, and `load_model` loads it.
     """
     package = _check.extra("sentence_transformers", "append_hasher", EXTRA)
     if not isinstance(model, package.SentenceTransformer):
@@ -130,6 +129,33 @@ def append_hasher(model: Any, hasher: Any) -> Any:
         prompts=model.prompts,
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name="dot",
+    )
+
+
+def load_model(folder: str | os.PathLike[str], *, trust_code: bool = False) -> Any:
+    """The SentenceTransformer of a local folder, with the hasher at its end if it has one.
+
+    No code of the folder runs: its modules must be those of sentence-transformers, and pickled
+    weights (pytorch_model.bin) and .py files are not read.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Folder that `save` of a SentenceTransformer wrote.
+    trust_code : bool, default=False
+        Whether the folder may bring modules of its own and pickles. They run with all rights of
+        this process, so set it only for a folder whose maker you trust.
+
+    Returns
+    -------
+    model : sentence_transformers.SentenceTransformer
+        On the CPU.
+    """
+    if trust_code:
+        return load_with_code(folder)
+    model, place = load_without_code(folder, f"{CodeModule.__module__}.{CodeModule.__name__}")
+    return (
+        model if place is None else append_hasher(model, CodeModule.load(str(folder), place).hasher)
     )
 
 

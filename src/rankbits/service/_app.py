@@ -18,13 +18,14 @@ from rankbits.service._item_routes import reading_routes, writing_routes
 from rankbits.service._items import load_items
 from rankbits.service._limits import Limits
 from rankbits.service._openapi import describe
+from rankbits.service._origins import LOCAL_HOSTS
 from rankbits.service._page import page_routes
 from rankbits.service._parts import Parts, assemble
 from rankbits.service._problems import RequestProblem, problem_of
 from rankbits.service._routes import search_routes, status_routes
 from rankbits.service._store import CollectionStore
+from rankbits.service._tokens import check_token
 
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _DESCRIPTION = (
     "Codes by id, searched by Hamming distance or by real-valued queries, with ties visible. "
     "Errors are problem details (RFC 9457)."
@@ -47,6 +48,7 @@ def create_app(
     hosts: Iterable[str] | None = LOCAL_HOSTS,
     verify: bool = True,
     n_threads: int | None = None,
+    trust_model_code: bool = False,
 ) -> FastAPI:
     """An ASGI application that serves a collection; `rankbits serve` runs it with uvicorn.
 
@@ -70,24 +72,29 @@ def create_app(
     text_encoder : callable or None, default=None
         In its place, a function from a list of texts to an array of vectors.
     token : str or None, default=None
-        Bearer token of changes. None accepts none, and leaves the writing to other processes.
+        Bearer token of changes, 16 ASCII characters or more without spaces. None accepts no
+        changes, and leaves the writing to other processes.
     limits : Limits or None, default=None
         Bounds of requests; None for the defaults.
     hosts : iterable of str or None
-        Names that a request may call the server by. The default is those of this machine, so that
-        no page from elsewhere can read it by a name of its own; None allows any.
+        Names that a request may call the server by, beside addresses. The default is localhost, so
+        that no page from elsewhere can read it by a name of its own; None allows any.
     verify : bool, default=True
         Whether files are compared with their checksums when they are opened.
     n_threads : int or None, default=None
         Threads of a search; None for all.
+    trust_model_code : bool, default=False
+        Whether folders of a SentenceTransformer may run Python code that lies in them.
     """
+    if token is not None:
+        check_token("token", token)
     bounds = limits or Limits()
     store = CollectionStore(
         collection, writable=token is not None, verify=verify, n_threads=n_threads
     )
     try:
         if model is None or isinstance(model, str | os.PathLike):
-            encoder = load_encoder(model, text_model, bounds)
+            encoder = load_encoder(model, text_model, bounds, trust_code=trust_model_code)
             if text_encoder is not None:
                 encoder = RequestEncoder(encoder.hasher, text_encoder, bounds)
         else:

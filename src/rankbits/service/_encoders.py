@@ -179,16 +179,21 @@ class RequestEncoder:
 
 
 def load_encoder(
-    model: str | os.PathLike[str] | None, text_model: str | os.PathLike[str] | None, limits: Limits
+    model: str | os.PathLike[str] | None,
+    text_model: str | os.PathLike[str] | None,
+    limits: Limits,
+    *,
+    trust_code: bool = False,
 ) -> RequestEncoder:
     """The encoder of a folder of rankbits, or of a SentenceTransformer that ends with a hasher.
 
-    A text model is a folder of a SentenceTransformer, whose embeddings the method reads.
+    A text model is a folder of a SentenceTransformer, whose embeddings the method reads. Code that
+    lies in these folders runs only if `trust_code` says so, and never that of a model of rankbits.
     """
-    if model is not None and os.path.exists(os.path.join(model, "modules.json")):
+    if model is not None and _is_sentence_transformer(model):
         if text_model is not None:
             raise InputError("--text-model must be left out: --model reads texts itself")
-        modules = _load_sentence_transformer(model, trust=True)
+        modules = _load_sentence_transformer(model, trust_code)
         hasher = getattr(modules[-1], "hasher", None)
         if hasher is None:
             raise FileFormatError(f"{model} must end with a hasher; see append_hasher")
@@ -200,14 +205,21 @@ def load_encoder(
         hasher = methods.load(model)
     if text_model is None:
         return RequestEncoder(hasher, None, limits)
-    modules = _load_sentence_transformer(text_model, trust=False)
+    modules = _load_sentence_transformer(text_model, trust_code)
     return RequestEncoder(hasher, _texts_by(modules, len(modules)), limits)
 
 
-def _load_sentence_transformer(folder: str | os.PathLike[str], *, trust: bool) -> Any:
-    package = _check.extra("sentence_transformers", "a model of texts", "text")
-    options = {"local_files_only": True, "trust_remote_code": trust}
-    return package.SentenceTransformer(os.fspath(folder), **options)
+def _is_sentence_transformer(folder: str | os.PathLike[str]) -> bool:
+    names = ("modules.json", "model.json")  # the second is that of a model of rankbits
+    has_modules, is_ours = (os.path.exists(os.path.join(folder, name)) for name in names)
+    return has_modules and not is_ours
+
+
+def _load_sentence_transformer(folder: str | os.PathLike[str], trust_code: bool) -> Any:
+    _check.extra("sentence_transformers", "a model of texts", "text")
+    from rankbits.adapters.sentence_transformers import load_model
+
+    return load_model(folder, trust_code=trust_code)
 
 
 def _texts_by(model: Any, n_modules: int) -> TextEncoder:

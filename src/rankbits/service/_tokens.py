@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import os
+from typing import Any
 
 from fastapi import Request
 
@@ -25,15 +26,21 @@ def load_token(file: str | os.PathLike[str] | None) -> str:
     if file is None:
         token = os.environ.get(VARIABLE, "")
     else:
-        with open(file, encoding="utf-8") as stream:
+        with open(file, encoding="ascii", errors="replace") as stream:
             token = stream.read().strip()
-    if len(token) < _LEAST or not token.isascii() or any(c.isspace() for c in token):
+    return check_token(source, token)
+
+
+def check_token(source: str, token: Any) -> str:
+    """A token that nobody guesses and that a header can carry; `source` says where it came from."""
+    is_text = isinstance(token, str) and token.isascii() and token.isprintable()
+    if not is_text or len(token) < _LEAST or " " in token:
         raise InputError(
             f"{source} must hold a token of at least {_LEAST} ASCII characters without spaces, to "
             "accept changes; make one with: python3 -c 'import secrets; "
             "print(secrets.token_urlsafe(32))'"
         )
-    return token
+    return str(token)
 
 
 def require_token(request: Request, token: str | None) -> None:
