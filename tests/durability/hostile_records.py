@@ -202,7 +202,8 @@ def change_text(case, model, rng):
     at, n = rng.random(), int(rng.integers(1, 30))
     token, junk = pick(rng, TOKENS), rng.integers(0, 256, 40, dtype=np.uint8).tobytes()
     nested, whole = deep(rng), deep(rng, closing=rng.random() < 0.5)
-    wide = ("[" + "[]," * 2_000_000 + "0]") if rng.random() < 0.3 else "[" + "{}," * 30_000 + "0]"
+    n_wide = 700_000 if rng.random() < 0.3 else 190_000  # beyond what is read, and within
+    wide = "[" + "[]," * n_wide + "0]"
 
     def write(text):
         cut = int(at * len(text))
