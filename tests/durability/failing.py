@@ -114,9 +114,10 @@ class Writer:
     def _attempt(self, number, change):
         try:
             after = apply_change(self._collection, change)
-        except InputError as error:
-            self._tell("refused", change=number, text=str(error))
         except RankbitsError as error:
+            if isinstance(error, InputError) and not internals.says_unreadable(str(error)):
+                self._tell("refused", change=number, text=str(error))
+                return
             self._tell("failed", change=number, text=str(error))
             if self._has_failed:
                 what = "a change fails although the storage works again"

@@ -35,6 +35,11 @@ def says_unchanged(message):
     return re.search(r"as it was before|nothing (was|has been) changed", message) is not None
 
 
+def says_unreadable(message):
+    """Whether an error leaves open whether a file is damaged or its storage fails."""
+    return "cannot be read" in message
+
+
 def says_unfinished(message):
     """Whether an error tells a reader that there is no collection (yet), rather than damage."""
     return re.search(r"must hold a collection|never finished|there is no", message) is not None

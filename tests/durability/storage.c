@@ -304,7 +304,8 @@ int mkdirat(int folder, const char* name, mode_t mode) {
 
 int mkdir(const char* name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode); }
 
-// Calls that only look. FAILED is what such a call returns when it fails; one that closes or unlocks does so all the same, as in the kernel.
+// Calls that only look. FAILED is what such a call returns when it fails; one that closes does so all the same, as in the kernel.
+// To let go of a lock, which no kernel refuses, always succeeds: SQLite would go on to believe that it has the lock.
 
 #define LOOK_AT(NAME, PATH, TYPE, FAILED, PASSED)                  \
     if (!counts_looks || !is_below(PATH)) return PASSED;           \
@@ -330,7 +331,7 @@ int mkdir(const char* name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode);
     TYPE NAME DECLARED {                                           \
         char path[LONGEST];                                        \
         path[0] = 0;                                               \
-        if (counts_looks && FD >= 0) path_of(FD, path);            \
+        if (counts_looks && (FD) >= 0) path_of(FD, path);          \
         LOOK_AT(#NAME, path, TYPE, FAILED, PASSED)                 \
     }
 
@@ -343,7 +344,7 @@ LOOK(int, -1, faccessat, (int folder, const char* name, int mode, int flags), fo
 LOOK(DIR*, NULL, opendir, (const char* name), AT_FDCWD, name, REAL(opendir)(name))
 LOOK_FD(int, -1, fstat, (int fd, struct stat* to), fd, REAL(fstat)(fd, to))
 LOOK_FD(int, -1, fstat64, (int fd, struct stat64* to), fd, REAL(fstat64)(fd, to))
-LOOK_FD(int, (what == LOCK_UN && syscall(SYS_flock, fd, what), -1), flock, (int fd, int what), fd, (int)syscall(SYS_flock, fd, what))
+LOOK_FD(int, -1, flock, (int fd, int what), what == LOCK_UN ? -1 : fd, (int)syscall(SYS_flock, fd, what))
 LOOK_FD(ssize_t, -1, read, (int fd, void* to, size_t size), fd, syscall(SYS_read, fd, to, size))
 LOOK_FD(ssize_t, -1, pread, (int fd, void* to, size_t size, off_t at), fd, syscall(SYS_pread64, fd, to, size, at))
 LOOK_FD(ssize_t, -1, pread64, (int fd, void* to, size_t size, off64_t at), fd, syscall(SYS_pread64, fd, to, size, at))
@@ -351,18 +352,16 @@ LOOK_FD(void*, MAP_FAILED, mmap, (void* to, size_t size, int may, int how, int f
 LOOK_FD(void*, MAP_FAILED, mmap64, (void* to, size_t size, int may, int how, int fd, off64_t at), fd, (void*)syscall(SYS_mmap, to, size, may, how, fd, at))
 LOOK_FD(int, (syscall(SYS_close, fd), -1), close, (int fd), fd, (int)syscall(SYS_close, fd))
 
-static int is_lock(int what) { return what == F_SETLK || what == F_SETLKW || what == F_GETLK || what == F_DUPFD_CLOEXEC; }
-
-static int unlock(int fd, int what, const struct flock* range) {
-    if (what == F_SETLK && range->l_type == F_UNLCK) syscall(SYS_fcntl, fd, what, range);
-    return -1;
+static int may_fail(int what, const void* argument) {
+    if (what == F_SETLK || what == F_SETLKW) return ((const struct flock*)argument)->l_type != F_UNLCK;
+    return what == F_GETLK || what == F_DUPFD_CLOEXEC;
 }
 
 static int control(int fd, int what, void* argument) {
     char path[LONGEST];
     path[0] = 0;
-    if (counts_looks && is_lock(what)) path_of(fd, path);
-    LOOK_AT("fcntl", path, int, unlock(fd, what, argument), (int)syscall(SYS_fcntl, fd, what, argument))
+    if (counts_looks && may_fail(what, argument)) path_of(fd, path);
+    LOOK_AT("fcntl", path, int, -1, (int)syscall(SYS_fcntl, fd, what, argument))
 }
 
 #define ARGUMENT_OF(what)                      \

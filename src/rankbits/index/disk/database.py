@@ -104,19 +104,16 @@ class Database:
         """The state as it stands; what a known state has is taken from it.
 
         A writer may delete a file between the reading of its name and its opening: then there is a
-        new state, which is read instead. SQLite calls some reads damage that failed for a moment:
-        what it finds twice is damage.
+        new state, which is read instead.
         """
-        n_damages = 0
         while True:
             change = self.change()
             try:
                 with self._reading():
                     state = self._load_once(known, verify=verify)
                     is_outdated = self._connection.is_outdated()
-            except FileFormatError as error:
-                n_damages += isinstance(error.__cause__, sqlite3.Error)
-                if self.change() == change and n_damages != 1:
+            except FileFormatError:
+                if self.change() == change:
                     raise
             else:
                 if not is_outdated:

@@ -159,7 +159,9 @@ def failures(folder: Path, done: str) -> Iterator[None]:
     except sqlite3.Error as error:
         if is_machine_error(error):
             raise _failed(folder, done, error) from error
-        raise FileFormatError(f"{folder / DATABASE} is damaged: {one_line(error)}") from error
+        is_corrupt = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        state = "is damaged or cannot be read" if is_corrupt else "is damaged"  # EIO is CORRUPT too
+        raise FileFormatError(f"{folder / DATABASE} {state}: {one_line(error)}") from error
     except (UnicodeError, OverflowError) as error:  # Python, of texts and numbers in damaged rows
         raise FileFormatError(f"{folder / DATABASE} is damaged: {one_line(error)}") from error
     except OSError as error:
