@@ -145,7 +145,7 @@ def test_a_result_that_was_changed_is_replaced_only_if_that_is_said(originals, t
     shutil.copytree(originals / "result", folder)
     CHANGES[change](folder)
     before = everything_in(folder)
-    with pytest.raises(InputError, match=r"--overwrite|holds something else, index/segments"), \
+    with pytest.raises(InputError, match="--overwrite"), \
             write_folder_atomically(folder, foreign_finder(overwrite=False)):  # fmt: skip
         raise AssertionError("it began to write")
     assert everything_in(folder) == before

@@ -120,11 +120,11 @@ def _read(folder: Path) -> dict[str, list[str]]:
     """The digests of each file; a FileFormatError if there is no inventory that can be read."""
     path = folder / NAME
     if path.is_symlink() or not path.is_file():
-        raise FileFormatError(f"it has no {NAME}, which names the files that rankbits wrote")
-    record = unseal(path.read_bytes(), NAME, FORMAT, VERSION)
+        raise FileFormatError(f"there is no {path}, which names the files that rankbits wrote")
+    record = unseal(path.read_bytes(), str(path), FORMAT, VERSION)
     files = record.get("files")
     if not isinstance(files, dict) or not all(isinstance(own, list) for own in files.values()):
-        raise FileFormatError(f"{NAME} must name files and their checksums")
+        raise FileFormatError(f"{path} must name files and their checksums")
     return files
 
 

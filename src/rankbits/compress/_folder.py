@@ -70,10 +70,11 @@ def foreign_finder(*, overwrite: bool) -> FindForeign:
     """What tells an earlier result from anything else; to overwrite, its files may have changed."""
 
     def find(folder: Path) -> str | None:
-        foreign = find_foreign(folder, changing=_COLLECTION if overwrite else None)
-        hint = "; overwrite=True (--overwrite) replaces changed files of a result too"
-        is_changed = foreign is not None and foreign.startswith("was changed")
-        return f"{foreign}{hint}" if is_changed else foreign
+        foreign = find_foreign(folder, changing=_COLLECTION)
+        changed = None if overwrite or foreign else find_foreign(folder)
+        if changed is not None:
+            changed += "; overwrite=True (--overwrite) replaces changed files of a result too"
+        return foreign or changed
 
     return find
 
