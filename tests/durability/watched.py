@@ -17,7 +17,6 @@ from pathlib import Path
 
 from violations import Report
 
-PATIENCE = 30.0  # seconds until a case that hangs is ended; a sync may wait for other programs
 TRIES = 3  # of a case that takes too long: a busy machine may take its time, but not three times
 
 
@@ -26,13 +25,16 @@ def say(**message):
     sys.stdout.flush()
 
 
-def work(seeds, run_case, too_long):
-    """Run cases and tell each before and after: sort of the violation or None, and its fields."""
+def work(seeds, run_case, too_long, patience=30.0):
+    """Run cases and tell each before and after: sort of the violation or None, and its fields.
+
+    A case that has not ended after `patience` seconds hangs; a sync may wait for other programs.
+    """
     faulthandler.enable()
     for seed in seeds:
         say(begins=seed)
         for _ in range(TRIES):
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            faulthandler.dump_traceback_later(patience, exit=True)
             outcome = run_case(seed)
             faulthandler.cancel_dump_traceback_later()
             if outcome["sort"] != too_long:
