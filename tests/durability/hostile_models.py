@@ -53,6 +53,7 @@ IS_SANITIZED = "ASAN_OPTIONS" in os.environ
 LIMIT = 3.0 if IS_SANITIZED else 1.0  # seconds of the processor for one use of a model
 MOST_BYTES = 1 << 30
 TOO_LONG = "takes too long"
+PATIENCE = 240.0 if IS_SANITIZED else 60.0  # seconds; an export alone takes some of them
 VICTIM = b"a file of somebody else\n"
 _SHARE_OF_FILES = 0.12  # of the cases, in which the files themselves are others
 _RUNS = (
@@ -260,7 +261,7 @@ def main():
     guard = Guard()
     warm_up(options.work, templates, guard, with_export=not options.few)
     seeds = range(options.seed, options.seed + options.cases)
-    work(seeds, lambda seed: run_case(options.work, templates, guard, seed), TOO_LONG)
+    work(seeds, lambda seed: run_case(options.work, templates, guard, seed), TOO_LONG, PATIENCE)
 
 
 if __name__ == "__main__":

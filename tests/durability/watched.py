@@ -17,7 +17,6 @@ from pathlib import Path
 
 from violations import Report
 
-PATIENCE = 30.0  # seconds until a case that hangs is ended; a sync may wait for other programs
 TRIES = 3  # of a case that takes too long: a busy machine may take its time, but not three times
 
 
@@ -26,13 +25,16 @@ def say(**message):
     sys.stdout.flush()
 
 
-def work(seeds, run_case, too_long):
-    """Run cases and tell each before and after: sort of the violation or None, and its fields."""
+def work(seeds, run_case, too_long, patience=30.0):
+    """Run cases and tell each before and after: sort of the violation or None, and its fields.
+
+    A case that has not ended after `patience` seconds hangs; a sync may wait for other programs.
+    """
     faulthandler.enable()
     for seed in seeds:
         say(begins=seed)
         for _ in range(TRIES):
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
+            faulthandler.dump_traceback_later(patience, exit=True)
             outcome = run_case(seed)
             faulthandler.cancel_dump_traceback_later()
             if outcome["sort"] != too_long:
@@ -48,24 +50,25 @@ class Watch:
 
     def __init__(self, tool, script, options, take_in):
         self._script, self._options, self._take_in = script, options, take_in
-        self._tool = tool
+        self._tool, self._arguments = tool, ()
         self.report = Report(tool, goes_on=options.keep_going)
 
     def run(self, *arguments):
         """Work through all cases in a folder of its own, and end with the report."""
+        self._arguments = arguments
         base = Path(tempfile.mkdtemp(dir=self._options.folder)).resolve()
         try:
-            self._watch(base, arguments)
+            self._watch(base)
         finally:
             clear(base)
         self.report.finish()
 
-    def _watch(self, base, arguments):
+    def _watch(self, base):
         first, last = self._options.seed, self._options.seed + self._options.cases
         errors = base / "errors"
         while first < last:
             command = [sys.executable, self._script, "--work", base, "--seed", first]
-            command += ["--cases", last - first, *arguments]
+            command += ["--cases", last - first, *self._arguments]
             with errors.open("w") as file:
                 process = subprocess.Popen(
                     [*map(str, command)], stdout=subprocess.PIPE, stderr=file, text=True
@@ -106,7 +109,8 @@ class Watch:
         return begun, False
 
     def _tell(self, seed, sort, detail):
-        command = f"python tests/durability/{self._tool}.py --seed {seed} --cases 1"
+        flags = "".join(f" {argument}" for argument in self._arguments)
+        command = f"python tests/durability/{self._tool}.py --seed {seed} --cases 1{flags}"
         self.report.violation(sort, f"seed {seed}: {detail}", command)
 
 

@@ -64,7 +64,12 @@ SIZES = {
     "more layers than arrays": ({"hidden": [1] * 200}, "arrays are too few"),
     "a layer beyond all numbers": ({"hidden": [10**400]}, "forged cannot be loaded"),
     "an empty layer": ({"hidden": [0]}, "hidden must be"),
-    "more networks than arrays": ({"posterior": 64, "n_classes": 3}, "arrays are too few"),
+    "more networks than arrays": (
+        {"posterior": 64, "n_classes": 3, "posterior_width": 8},
+        "arrays are too few",
+    ),
+    "networks without classes": ({"posterior": 1, "n_classes": 0}, "n_classes must be"),
+    "classifiers of no width": ({"posterior": 1, "n_classes": 3}, "posterior_width must be"),
     "a skip of no kind": ({"skip": "yes"}, "skip must be"),
     "anchors of no kind": ({"n_anchors": -1}, "n_anchors must be"),
     "a backbone of no name": ({"backbone": "../other"}, "rows are of shape"),
@@ -80,6 +85,19 @@ def test_an_architecture_that_cannot_be_is_refused(forge, case):
     with pytest.raises(FileFormatError, match=reason) as caught:
         rankbits.load(forge(encoder=encoder))
     assert "\n" not in str(caught.value)
+
+
+def test_tuned_networks_are_not_built_without_their_weights(forge):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    tuned = {"backbone": "efficientnet-lite0", "image_size": 32, "fine_tune": "all"}
+    folder = forge(
+        encoder={**tuned, "posterior": 64, "n_classes": 3},
+        facts={"input_shape": [16, 16, 3]},
+        arrays={f"backbone.networks.{k}": np.zeros(1, np.float32) for k in range(20_000)},
+        n_features=16,
+    )
+    with pytest.raises(FileFormatError, match=r"networks\.0\..* is not there"):
+        rankbits.load(folder)
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "log", "scoring", "posterior_cache"])

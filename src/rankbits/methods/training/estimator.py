@@ -353,7 +353,7 @@ def _rebuild_encoder(architecture: Architecture, tensors: dict[str, Tensor]) -> 
     check_architecture(architecture)
     _require_weights(architecture, tensors)
     with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
-        encoder = build_encoder(architecture, rebuild_backbone(architecture, len(tensors)))
+        encoder = build_encoder(architecture, rebuild_backbone(architecture, tensors))
     if _describe(encoder.state_dict()) != _describe(tensors):
         raise FileFormatError("its arrays are not those of the encoder it describes")
     encoder.load_state_dict(tensors, assign=True)

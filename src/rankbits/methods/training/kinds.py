@@ -67,7 +67,9 @@ def _check_sizes(a: Architecture) -> None:
     for name in ("hidden", "input_shape"):
         for size in getattr(a, name):
             _check.whole(name, size, 1)
-    for name in ("n_anchors", "n_classes", "posterior_width"):
-        _check.whole(name, getattr(a, name), 0)
+    has_classifiers = a.posterior and not a.fine_tune and not KINDS[a.kind].learns_classes
+    _check.whole("n_anchors", a.n_anchors, 0)
+    _check.whole("n_classes", a.n_classes, 1 if a.posterior else 0)
+    _check.whole("posterior_width", a.posterior_width, 1 if has_classifiers else 0)
     _check.whole("image_size", a.image_size, 0, MOST_PIXELS)
     _check.flag("skip", a.skip)

@@ -9,7 +9,7 @@ Notation: K networks, C classes.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import torch
@@ -74,10 +74,10 @@ def cut_backbone(backbone: nn.Module, fine_tune: bool | str) -> tuple[nn.Module,
     return (nn.Identity(), backbone) if n_last is None else split_backbone(backbone, n_last)
 
 
-def rebuild_backbone(a: Architecture, n_weights: int) -> nn.Module | None:
+def rebuild_backbone(a: Architecture, weights: Mapping[str, Tensor]) -> nn.Module | None:
     """What stands before the head of an encoder, with any weights; None if nothing does.
 
-    Networks that have more arrays of weights than there are, `n_weights`, are not built.
+    Networks that do not have all of their weights, by the names of the encoder, are not built.
     """
     if not a.backbone:
         return None
@@ -85,10 +85,18 @@ def rebuild_backbone(a: Architecture, n_weights: int) -> nn.Module | None:
     if not a.fine_tune:
         return backbone
     first, last = cut_backbone(backbone, a.fine_tune)
-    if a.posterior * len(last.state_dict()) > n_weights:
-        raise InputError(f"posterior must fit the weights, which are not those of {a.posterior}")
+    for number in range(a.posterior):
+        _require_weights(last, f"backbone.networks.{number}.backbone.", weights)
     n_features = N_FEATURES[a.backbone]
     networks = [
         TunedNetwork(copy.deepcopy(last), n_features, a.n_classes) for _ in range(a.posterior)
     ]
     return TunedNetworks(first, networks)
+
+
+def _require_weights(module: nn.Module, prefix: str, weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not those of a module, by their names and shapes."""
+    for name, tensor in module.state_dict().items():
+        weight = weights.get(prefix + name)
+        if weight is None or weight.shape != tensor.shape:
+            raise InputError(f"posterior must fit the weights, but {prefix + name} is not there")
