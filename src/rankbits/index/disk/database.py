@@ -88,7 +88,7 @@ class Database:
         with self._reading():
             change = tables.read_change(self._connection.current())
         if change < self._last_change:
-            raise InputError(
+            raise FileFormatError(
                 f"{self.folder} has to be opened again: an older {layout.DATABASE} was put in its "
                 f"place, with change {change}, after {self._last_change} had been read"
             )
@@ -194,7 +194,8 @@ class Database:
             verdict = self._connection.current().execute("PRAGMA integrity_check").fetchone()[0]
         if verdict != "ok":
             path = self.folder / layout.DATABASE
-            raise FileFormatError(f"{path} is damaged: {str(verdict).splitlines()[-1]}")
+            reason = str(verdict).splitlines()[-1]
+            raise FileFormatError(f"{path} is damaged or cannot be read: {reason}")
 
     # Building parts
 
