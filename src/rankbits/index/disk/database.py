@@ -324,7 +324,7 @@ class Database:
 
         Where a reader or a failure is in the way the files stay until the next time.
         """
-        numbers = {part.number for part in state.parts}
+        numbers = _numbers_of_files(state)
         with suppress(sqlite3.Error, OSError, RankbitsError):
             if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
                 database = self._begin(state.change)
@@ -334,6 +334,11 @@ class Database:
                     roll_back(database)
 
     def _delete_strays(self, state: State) -> None:
-        numbers = {part.number for part in state.parts}
+        numbers = _numbers_of_files(state)
         with suppress(OSError):
             layout.delete(layout.stray_files(self.folder, numbers))
+
+
+def _numbers_of_files(state: State) -> set[int]:
+    """Of its parts: one in the database may have the number of a file that a failure left."""
+    return {part.number for part in state.parts if isinstance(part.segment, FileSegment)}
