@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankbits.errors import InputError, UnknownOutcomeError
+from rankbits.errors import FileFormatError, UnknownOutcomeError
 from rankbits.index import Collection
 from rankbits.index.disk import tables
 
@@ -64,7 +64,9 @@ def test_a_writer_acknowledges_nothing_once_its_files_are_not_at_their_names(fol
         collection.add(CODES[9:10])
         run(command, folder)
         for change in (lambda: collection.add(CODES[10:]), lambda: collection.remove([1])):
-            with pytest.raises(InputError, match=r"has to be opened again: .* nothing was changed"):
+            with pytest.raises(
+                FileFormatError, match=r"has to be opened again: .* nothing was changed"
+            ):
                 change()
 
 
@@ -73,7 +75,7 @@ def test_a_writer_whose_database_is_written_over_acknowledges_nothing(folder, co
     with Collection.open(folder, writable=True) as collection:
         run(command, folder)
         with pytest.raises(
-            InputError, match=r"another program has written to its collection\.sqlit"
+            FileFormatError, match=r"another program has written to its collection\.sqlit"
         ):
             collection.add(CODES[9:])
 
@@ -83,7 +85,7 @@ def test_what_was_acknowledged_before_a_log_was_deleted_is_there_after_closing(f
     with Collection.open(folder, writable=True) as collection:
         collection.add(CODES[9:12])
         run(f"rm one/{DATABASE}{ending}", folder)
-        with pytest.raises(InputError, match="has to be opened again"):
+        with pytest.raises(FileFormatError, match="has to be opened again"):
             collection.add(CODES[12:])
     with Collection.open(folder, writable=True) as collection:
         collection.check()
@@ -114,7 +116,7 @@ def test_a_reader_whose_files_are_not_at_their_names_is_told_so(folder, command)
     with Collection.open(folder, writable=True), Collection.open(folder) as reader:
         assert len(reader) == 9
         run(command, folder)
-        with pytest.raises(InputError, match=r"opened again: .*deleted or replaced since"):
+        with pytest.raises(FileFormatError, match=r"opened again: .*deleted or replaced since"):
             reader.search(CODES[:1], k=1)
 
 
@@ -129,7 +131,9 @@ def test_a_reader_does_not_go_back_to_an_older_database(folder):
     with Collection.open(folder) as reader:
         assert len(reader) == 9
         run(WRITTEN_OVER["by an older copy"], folder)
-        with pytest.raises(InputError, match=r"an older collection\.sqlite was put in its place"):
+        with pytest.raises(
+            FileFormatError, match=r"an older collection\.sqlite was put in its place"
+        ):
             reader.search(CODES[:1], k=1)
 
 

@@ -106,7 +106,7 @@ class Connection:
 
     def _reconnected(self, database: sqlite3.Connection) -> sqlite3.Connection:
         if self._is_writer:
-            raise InputError(
+            raise FileFormatError(
                 f"{self._folder} has to be opened again: another program has written to its "
                 f"{layout.DATABASE}; nothing was changed by this call"
             )

@@ -88,7 +88,7 @@ class Database:
         with self._reading():
             change = tables.read_change(self._connection.current())
         if change < self._last_change:
-            raise InputError(
+            raise FileFormatError(
                 f"{self.folder} has to be opened again: an older {layout.DATABASE} was put in its "
                 f"place, with change {change}, after {self._last_change} had been read"
             )
@@ -194,7 +194,8 @@ class Database:
             verdict = self._connection.current().execute("PRAGMA integrity_check").fetchone()[0]
         if verdict != "ok":
             path = self.folder / layout.DATABASE
-            raise FileFormatError(f"{path} is damaged: {str(verdict).splitlines()[-1]}")
+            reason = str(verdict).splitlines()[-1]
+            raise FileFormatError(f"{path} is damaged or cannot be read: {reason}")
 
     # Building parts
 
@@ -323,7 +324,7 @@ class Database:
 
         Where a reader or a failure is in the way the files stay until the next time.
         """
-        numbers = {part.number for part in state.parts}
+        numbers = _numbers_of_files(state)
         with suppress(sqlite3.Error, OSError, RankbitsError):
             if layout.stray_files(self.folder, numbers) and self._connection.empty_log():
                 database = self._begin(state.change)
@@ -333,6 +334,11 @@ class Database:
                     roll_back(database)
 
     def _delete_strays(self, state: State) -> None:
-        numbers = {part.number for part in state.parts}
+        numbers = _numbers_of_files(state)
         with suppress(OSError):
             layout.delete(layout.stray_files(self.folder, numbers))
+
+
+def _numbers_of_files(state: State) -> set[int]:
+    """Of its parts: one in the database may have the number of a file that a failure left."""
+    return {part.number for part in state.parts if isinstance(part.segment, FileSegment)}

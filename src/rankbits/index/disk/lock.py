@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rankbits._files import open_plain, status_of
-from rankbits.errors import InputError, RankbitsError
+from rankbits.errors import FileFormatError, InputError, RankbitsError
 from rankbits.index.disk import layout
 
 
@@ -51,7 +51,7 @@ class WriterLock:
     def require(self) -> None:
         """Raise unless this process is still the writer."""
         if os.getpid() != self._process or not self._is_in_place():
-            raise InputError(
+            raise FileFormatError(
                 f"{self._folder} has to be opened again: {self._path} was deleted or replaced "
                 "since, so another process may be writing; nothing was changed by this call"
             )

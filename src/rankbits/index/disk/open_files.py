@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from rankbits._files import status_of
-from rankbits.errors import InputError
+from rankbits.errors import FileFormatError
 
 _BESIDE = ("-wal", "-shm")
 
@@ -62,8 +62,8 @@ class OpenFiles:
         statuses = {path: status_of(path) for path in paths}
         return {path: (s.st_dev, s.st_ino) for path, s in statuses.items() if s}
 
-    def _refusal(self, path: str) -> InputError:
-        return InputError(
+    def _refusal(self, path: str) -> FileFormatError:
+        return FileFormatError(
             f"{self._path.parent} has to be opened again: {path} was deleted or replaced since; "
             "nothing was changed by this call"
         )
