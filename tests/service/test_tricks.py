@@ -10,7 +10,7 @@ import pytest
 
 from rankbits import _wire
 from rankbits.service import create_app
-from rankbits.service._guard import host_name
+from rankbits.service._origins import host_name
 from service.conftest import running
 from service.problems import PROBLEM, assert_problem, post
 

@@ -1,6 +1,5 @@
 """`rankbits serve`: a collection over HTTP, and a page to look at it."""
 
-import ipaddress
 import sys
 from typing import Annotated, Any
 
@@ -46,7 +45,9 @@ def serve(
     ] = 8000,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", help="Name by which requests may call the server; repeat it."),
+        typer.Option(
+            "--allow-host", help="Name by which requests may call the server; repeat for more."
+        ),
     ] = None,
     writable: Annotated[
         bool,
@@ -72,6 +73,9 @@ def serve(
     max_requests: Annotated[
         int, typer.Option(min=1, help="Most requests at once; more is status 429.")
     ] = 256,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="Most connections; more close those that wait longest.")
+    ] = 1000,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Print a line for each request.")
     ] = False,
@@ -96,6 +100,7 @@ def serve(
                 k=max_k,
                 seconds=max_seconds,
                 requests=max_requests,
+                connections=max_connections,
             ),
             hosts=_hosts(host, allow_host or []),
             verify=verify,
@@ -129,11 +134,6 @@ def run_server(app: Any, host: str, port: int, *, access_log: bool = False) -> N
     service.serve(app, host, port, on_ready=print_address, access_log=access_log)
 
 
-def _hosts(host: str, names: list[str]) -> list[str] | None:
-    """Names that requests may use: those of this machine unless others can reach it."""
-    local = ["localhost", "127.0.0.1", "[::1]"]
-    try:
-        is_local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_local = host == "localhost"
-    return [*local, *names] if is_local or names else None
+def _hosts(host: str, names: list[str]) -> list[str]:
+    """Names that requests may use, beside addresses: one that is listened on, and those given."""
+    return ["localhost", host, *names]

@@ -29,6 +29,17 @@ class Limits:
         Pixels of a picture. More is status 422.
     characters : int, default=10,000
         Length of a text. More is status 422.
+    connections : int, default=1000
+        Connections at once, fewer where the limit of open files leaves less room. When there are
+        more, the one that has waited longest for its client is closed.
+    header_bytes : int, default=64 KiB
+        Size of a request's line and headers together. More is status 431.
+    header_seconds : int, default=10
+        Time from the first byte of a request to the end of its headers, and of a new connection to
+        its first request. More is status 408.
+    idle_seconds : int, default=10
+        How long a client may pause: between two requests, within a body (status 408), and while it
+        takes an answer.
     """
 
     body_bytes: int = 1 << 24
@@ -39,6 +50,10 @@ class Limits:
     requests: int = 256
     pixels: int = 40_000_000
     characters: int = 10_000
+    connections: int = 1000
+    header_bytes: int = 1 << 16
+    header_seconds: int = 10
+    idle_seconds: int = 10
 
     def __post_init__(self) -> None:
         for field in fields(self):

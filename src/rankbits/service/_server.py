@@ -10,6 +10,9 @@ from typing import Any
 
 from rankbits._check import extra
 from rankbits.errors import RankbitsError
+from rankbits.service._connections import BACKLOG, Connections
+from rankbits.service._limits import Limits
+from rankbits.service._log_lines import limit_log_lines, log_loop_error
 
 _SWITCH_SECONDS = 0.0002
 
@@ -41,6 +44,7 @@ def serve(
         Whether each request is a line on standard error.
     """
     server = build_server(app, grace_seconds=grace_seconds, access_log=access_log)
+    limit_log_lines()
     # A thread that comes back from a search waits so long for the event loop to let it go on.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with listening(host, port) as listener:
@@ -50,6 +54,10 @@ def serve(
 def build_server(app: Any, *, grace_seconds: int = 30, access_log: bool = False) -> Any:
     """A server of uvicorn, which trusts no proxy and does not name itself."""
     uvicorn = extra("uvicorn", "rankbits serve", "serve")
+    extra("httptools", "rankbits serve", "serve")
+    from rankbits.service._protocol import protocol_of
+
+    limits = _limits_of(app)
     config = uvicorn.Config(
         app,
         log_level="info" if access_log else "warning",
@@ -59,14 +67,24 @@ def build_server(app: Any, *, grace_seconds: int = 30, access_log: bool = False)
         proxy_headers=False,
         lifespan="on",
         ws="none",
+        http=protocol_of(Connections(limits)),
+        timeout_keep_alive=limits.idle_seconds,
+        backlog=BACKLOG,
     )
     return _server_class(uvicorn)(config)
+
+
+def _limits_of(app: Any) -> Limits:
+    """The limits of an application of ours; those of any other are the defaults."""
+    parts = getattr(getattr(app, "state", None), "parts", None)
+    return getattr(parts, "limits", None) or Limits()
 
 
 async def _run(
     server: Any, listener: socket.socket, on_ready: Callable[[str], None] | None
 ) -> None:
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_loop_error)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.stop)
     task = asyncio.create_task(server.serve(sockets=[listener]))
