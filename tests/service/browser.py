@@ -13,13 +13,15 @@ SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
 @contextmanager
-def chromium():
+def chromium(*arguments):
     """A browser; without one the test is skipped, with a sentence."""
     playwright = pytest.importorskip("playwright.sync_api")
     if not os.path.exists(CHROMIUM):
         pytest.skip(f"{CHROMIUM} is not installed: apt-get install chromium")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", *arguments]
+        )
         try:
             yield browser
         finally:

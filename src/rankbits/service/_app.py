@@ -18,6 +18,7 @@ from rankbits.service._item_routes import reading_routes, writing_routes
 from rankbits.service._items import load_items
 from rankbits.service._limits import Limits
 from rankbits.service._openapi import describe
+from rankbits.service._origins import LOCAL_HOSTS
 from rankbits.service._page import page_routes
 from rankbits.service._parts import Parts, assemble
 from rankbits.service._problems import RequestProblem, problem_of
@@ -25,7 +26,6 @@ from rankbits.service._routes import search_routes, status_routes
 from rankbits.service._store import CollectionStore
 from rankbits.service._tokens import check_token
 
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _DESCRIPTION = (
     "Codes by id, searched by Hamming distance or by real-valued queries, with ties visible. "
     "Errors are problem details (RFC 9457)."
@@ -77,8 +77,8 @@ def create_app(
     limits : Limits or None, default=None
         Bounds of requests; None for the defaults.
     hosts : iterable of str or None
-        Names that a request may call the server by. The default is those of this machine, so that
-        no page from elsewhere can read it by a name of its own; None allows any.
+        Names that a request may call the server by, beside addresses. The default is localhost, so
+        that no page from elsewhere can read it by a name of its own; None allows any.
     verify : bool, default=True
         Whether files are compared with their checksums when they are opened.
     n_threads : int or None, default=None
