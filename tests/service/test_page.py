@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 
 import numpy as np
@@ -444,3 +445,36 @@ def test_a_picture_is_chosen_or_dropped(browser, pictures, size):
         )
         visit.page.wait_for_timeout(300)
         assert "pictures must be PNG" in visit.text("#problem")
+
+
+LARGE = 2**53 + 1  # the first whole number that JavaScript does not have
+
+
+@pytest.fixture
+def large_ids(folder, tmp_path):
+    """Twelve items around 2^53 and at the largest id."""
+    ids = np.array([*range(LARGE - 5, LARGE + 6), 2**63 - 2])
+    with Collection.create(tmp_path / "c", 32) as collection:
+        collection.upsert(folder.codes[: len(ids)], ids)
+    rows = [{"id": int(item), "label": "a", "text": f"the text of {item}"} for item in ids]
+    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with running(create_app(tmp_path / "c", items=tmp_path / "items.jsonl")) as address:
+        yield address, ids.tolist()
+
+
+def test_ids_that_javascript_has_no_numbers_for_lead_to_their_items(browser, large_ids):
+    address, ids = large_ids
+    with Visit(browser, address, path=f"/?item={LARGE}&k=12") as visit:
+        assert sorted(visit.ids()) == ids
+        assert f"The query is item {LARGE}, label a." in visit.text("#asked")
+        assert f"the text of {LARGE}" in visit.text("#asked")
+        for item in (LARGE + 2, ids[-1], LARGE):
+            visit.click(f"a[data-item='{item}']")
+            assert f"the text of {item}" in visit.text("#asked")
+            assert f"item={item}" in visit.page.url
+            assert visit.page.locator(".query-itself a").get_attribute("data-item") == str(item)
+        visit.page.locator("#browse summary").click()
+        visit.page.locator("#shelf button").nth(11).wait_for()
+        visit.page.locator("#shelf button").nth(ids.index(LARGE + 4)).click()
+        visit.settle()
+        assert f"the text of {LARGE + 4}" in visit.text("#asked")

@@ -50,7 +50,7 @@ export function requestOf(state, stats, picture) {
 export function queryOf(state, stats, picture) {
   if (state.by === "item") {
     if (!/^\d{1,19}$/.test(String(state.item).trim())) throw new Error("Type the id of an item, a whole number.");
-    return { ids: [Number(state.item)] };
+    return { ids: [String(state.item).trim()] };
   }
   if (state.by === "vector") return { vectors: [numbersOf(state.vector, stats.row_shape[0])] };
   if (state.by === "text") {
