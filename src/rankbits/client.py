@@ -6,7 +6,8 @@ members of its problem details (RFC 9457).
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -20,6 +21,15 @@ __all__ = ["Answer", "Client", "ServiceError"]
 
 _BUSY = (429, 503)
 _MOST_WAIT = 5.0  # seconds before a request is sent again
+_MOST_PROBLEM = 1 << 16  # bytes of an error that are read
+_MISUNDERSTANDINGS = (KeyError, RecursionError, TypeError, ValueError)
+_TYPES = {  # of the arrays of an answer
+    "ids": ("i", (1, 2)),
+    "distances": ("i", (1, 2)),
+    "scores": ("f", (1, 2)),
+    "offsets": ("i", (1,)),
+    "histogram": ("i", (2,)),
+}
 
 
 class ServiceError(RankbitsError):
@@ -78,6 +88,8 @@ class Client:
         Bearer token, for changes.
     timeout : float, default=60.0
         Seconds that a request may take.
+    max_bytes : int, default=256 MiB
+        Largest answer that is read; a larger one is an error.
     retries : int, default=2
         How often a request that found the server busy (429, 503) is sent again, after the time that
         the server asks for. Changes may be sent again too: each of them is the same twice.
@@ -91,16 +103,24 @@ class Client:
         *,
         token: str | None = None,
         timeout: float = 60.0,
+        max_bytes: int = 1 << 28,
         retries: int = 2,
         transport: Any = None,
     ) -> None:
         httpx = _check.extra("httpx", "rankbits.client", "client")
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._retries = _check.whole("retries", retries, 0)
-        self._errors = httpx.TransportError
-        self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False
-        )
+        self._max_bytes = _check.whole("max_bytes", max_bytes, 1)
+        self._timeout = timeout
+        self._errors = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError)
+        headers = {"Accept-Encoding": "identity", **_authorization(token)}
+        try:
+            self._http = httpx.Client(
+                base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=False
+            )
+        except (httpx.InvalidURL, TypeError) as error:
+            raise InputError(
+                f"url must be an address such as http://127.0.0.1:8000: {error}"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -143,10 +163,9 @@ class Client:
         facts = {**settings, **({"include": ["histogram"]} if histogram else {})}
         if texts is not None:
             facts["texts"] = list(texts)
-        values, texts_of_header = self._exchange("/search", arrays, facts)
-        values.pop("codes", None)
-        values.pop("query_codes", None)
-        return Answer(**values, milliseconds=json.loads(texts_of_header["milliseconds"]))
+        values, header = self._exchange("/search", arrays, facts)
+        with self._understanding():
+            return _answer(values, header)
 
     def encode(
         self, vectors: Any = None, *, texts: Sequence[str] | None = None, side: str = "items"
@@ -156,25 +175,25 @@ class Client:
         if texts is not None:
             facts["texts"] = list(texts)
         values, header = self._exchange("/encode", _arrays(vectors, None, None, None, None), facts)
-        if "weights" in values:
-            return values["weights"]
-        bits, model, side = (json.loads(header[name]) for name in ("bits", "model", "side"))
-        return BinaryCodes(values["codes"], bits, model, side)
+        with self._understanding():
+            if "weights" in values:
+                return values["weights"]
+            bits, model, side = (json.loads(header[name]) for name in ("bits", "model", "side"))
+            return BinaryCodes(values["codes"], bits, model, side)
 
     # Items
 
     def item(self, item: int) -> dict[str, Any]:
         """An item: its code in hexadecimal digits, its fields, the address of its picture."""
-        return self._json("GET", f"/items/{int(item)}")
+        return self._json("GET", f"/items/{_check.whole('item', item, 0)}")
 
     def upsert(self, ids: Any, *, vectors: Any = None, codes: Any = None) -> dict[str, int]:
         """Add or replace items; when it returns, they are on the disk of the server."""
-        body = _wire.dump(_arrays(vectors, codes, ids, None, None))
-        return dict(self._send("POST", "/items", body).json())
+        return self._json("POST", "/items", _wire.dump(_arrays(vectors, codes, ids, None, None)))
 
     def remove(self, item: int) -> None:
         """Remove an item; when it returns, the disk of the server no longer has it."""
-        self._json("DELETE", f"/items/{int(item)}")
+        self._json("DELETE", f"/items/{_check.whole('item', item, 0)}")
 
     def stats(self) -> dict[str, Any]:
         """What is served."""
@@ -186,29 +205,100 @@ class Client:
         self, path: str, arrays: dict[str, np.ndarray], facts: dict[str, Any]
     ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         texts = {name: json.dumps(value) for name, value in facts.items()}
-        return _wire.load(self._send("POST", path, _wire.dump(arrays, texts)).content)
+        content = self._send("POST", path, _wire.dump(arrays, texts), _wire.MEDIA_TYPE)
+        with self._understanding():
+            return _wire.load(content)
 
-    def _json(self, method: str, path: str) -> dict[str, Any]:
-        answer = self._send(method, path, None, accept="application/json")
-        return dict(answer.json()) if answer.content else {}
+    def _json(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        content = self._send(method, path, body, "application/json")
+        with self._understanding():
+            values = json.loads(content) if content else {}
+            if not isinstance(values, dict):
+                raise TypeError("a JSON object was expected")
+            return values
 
-    def _send(
-        self, method: str, path: str, body: bytes | None, accept: str = _wire.MEDIA_TYPE
-    ) -> Any:
-        headers = {"Accept": "application/json" if path == "/items" else accept}
+    def _send(self, method: str, path: str, body: bytes | None, accept: str) -> bytes:
+        """The body of the answer to a request, which is sent again while the server is busy."""
+        headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = _wire.MEDIA_TYPE
         for attempt in range(self._retries + 1):
-            try:
-                answer = self._http.request(method, path, content=body, headers=headers)
-            except self._errors as error:
-                raise RankbitsError(f"{self._http.base_url} cannot be reached: {error}") from None
-            if answer.status_code not in _BUSY or attempt == self._retries:
+            status, content, retry_after = self._receive(method, path, body, headers)
+            if status not in _BUSY or attempt == self._retries:
                 break
-            time.sleep(min(_seconds(answer) or 0.0, _MOST_WAIT))
-        if not answer.is_success:
-            raise ServiceError(answer.status_code, _problem(answer), _seconds(answer))
-        return answer
+            time.sleep(min(retry_after or 0.0, _MOST_WAIT))
+        if not 200 <= status < 300:
+            raise ServiceError(status, _problem(content), retry_after)
+        return content
+
+    def _receive(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes, float | None]:
+        """Status, body and Retry-After of one answer; no redirect is followed."""
+        end = time.monotonic() + self._timeout
+        try:
+            with self._http.stream(method, path, content=body, headers=headers) as answer:
+                content = self._read(answer, end)
+        except self._errors as error:
+            raise RankbitsError(f"{self._http.base_url} cannot be reached: {error}") from None
+        return answer.status_code, content, _seconds(answer)
+
+    def _read(self, answer: Any, end: float) -> bytes:
+        """The body of an answer, as far as it is not larger or slower than it may be."""
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise self._strange("it sent a compressed body, which was not asked for")
+        parts, n_bytes = [], 0
+        for part in answer.iter_bytes():  # as they come: nothing is unpacked
+            parts.append(part)
+            n_bytes += len(part)
+            if not answer.is_success and n_bytes > _MOST_PROBLEM:
+                break
+            if n_bytes > self._max_bytes:
+                raise self._strange(f"its answer has more than max_bytes={self._max_bytes}")
+            if time.monotonic() > end:
+                raise self._strange(f"its answer was not there after {self._timeout} seconds")
+        return b"".join(parts)
+
+    def _strange(self, what: object) -> RankbitsError:
+        words = " ".join(str(what).split())[:200]
+        return RankbitsError(f"{self._http.base_url} does not answer as rankbits serve: {words}")
+
+    @contextmanager
+    def _understanding(self) -> Iterator[None]:
+        """Whatever is wrong with an answer becomes one sentence."""
+        try:
+            yield
+        except _MISUNDERSTANDINGS as error:
+            is_missing = isinstance(error, KeyError)
+            raise self._strange(f"it left out {error}" if is_missing else error) from None
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    """The header of a token, which is never part of an error."""
+    if token is None:
+        return {}
+    is_text = isinstance(token, str) and token.isascii() and token.isprintable()
+    if not is_text or not token or " " in token:
+        raise InputError("token must be a text of ASCII characters without spaces")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _answer(values: dict[str, np.ndarray], header: dict[str, str]) -> Answer:
+    """The arrays of a search, which must be of the types and shapes that an answer has."""
+    values = {name: values[name] for name in _TYPES if name in values}
+    for name, array in values.items():
+        kind, n_dims = _TYPES[name]
+        if array.dtype.kind != kind or array.ndim not in n_dims:
+            raise InputError(f"{name} has {_check.describe(array)}")
+    for name in ("distances", "scores"):
+        if name in values and values[name].shape != values["ids"].shape:
+            raise InputError(f"{name} has another shape than ids")
+    if "offsets" in values:
+        offsets, n_ids = values["offsets"], values["ids"].shape[0]
+        is_whole = len(offsets) and offsets[0] == 0 and offsets[-1] == n_ids
+        if not is_whole or (np.diff(offsets) < 0).any():
+            raise InputError("offsets do not lead through ids")
+    return Answer(**values, milliseconds=float(json.loads(header["milliseconds"])))
 
 
 def _arrays(
@@ -241,12 +331,14 @@ def _arrays(
     return arrays
 
 
-def _problem(answer: Any) -> dict[str, Any]:
+def _problem(content: bytes) -> dict[str, Any]:
     try:
-        problem = answer.json()
-    except ValueError:
+        problem = json.loads(content)
+    except (ValueError, RecursionError):
         problem = None
-    return problem if isinstance(problem, dict) else {"title": answer.text[:200]}
+    return (
+        problem if isinstance(problem, dict) else {"title": content[:200].decode(errors="replace")}
+    )
 
 
 def _seconds(answer: Any) -> float | None:
