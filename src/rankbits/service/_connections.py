@@ -44,7 +44,7 @@ class Connections:
         self._all.discard(connection)
 
     def _make_room(self) -> bool:
-        waiting = [one for one in self._all if not one.is_answering]
+        waiting = [one for one in self._all if one.is_waiting]
         if waiting:
             longest = min(waiting, key=lambda one: one.waits_since)
             longest.transport.abort()

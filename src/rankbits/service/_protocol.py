@@ -29,6 +29,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether a request has come and its answer has not been handed over."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client is to do something: to ask, to send its body, to take an answer."""
+        is_sending = self.is_answering and self.cycle.more_body
+        return not self.is_answering or is_sending or self.transport.get_write_buffer_size() > 0
+
     def look(self, now: float) -> None:
         """Close the connection if it has waited for too long, or if nobody takes the answer."""
         n_unsent = self.transport.get_write_buffer_size()
