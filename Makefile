@@ -11,8 +11,9 @@ INSTALLED := $(VENV)/.installed
 NATIVE := $(wildcard src/native/*)
 # Without these, a benchmark would compare one thread of ours with all of theirs.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+LOCK := --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: demo test test-slow lint pytest bench sanitize threads kill kill-cluster soak fuzz requests screenshots docs docs-tables format clean
+.PHONY: demo test test-slow lint pytest bench sanitize threads kill kill-cluster soak fuzz requests lock screenshots docs docs-tables format clean
 
 demo: $(INSTALLED)
 	$(BIN)/rankbits demo --out out/demo --format table
@@ -77,6 +78,17 @@ requests: $(INSTALLED)
 screenshots: $(INSTALLED)
 	RANKBITS_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/service/test_page.py
 
+# The packages of deploy/Dockerfile with the hashes of their files, in their newest versions.
+lock: $(VENV)-lock/.installed
+	cd deploy && ../$(VENV)-lock/bin/uv pip compile -q --upgrade $(LOCK) --extra serve --extra files --extra images \
+		-o requirements.lock ../pyproject.toml
+	cd deploy && ../$(VENV)-lock/bin/uv pip compile -q --upgrade $(LOCK) -o build.lock build.in
+
+$(VENV)-lock/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check uv
+	touch $@
+
 docs: $(INSTALLED) docs-tables
 	$(BIN)/mkdocs build --strict
 
@@ -95,4 +107,4 @@ $(INSTALLED): pyproject.toml CMakeLists.txt $(NATIVE)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-sanitize $(VENV)-thread build dist site out
+	rm -rf $(VENV) $(VENV)-sanitize $(VENV)-thread $(VENV)-lock build dist site out
