@@ -6,10 +6,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from rankbits import methods
 from rankbits.adapters.sentence_transformers import append_hasher, load_model
+from rankbits.cli import app
 from rankbits.errors import FileFormatError, InputError
+from rankbits.index import Collection
 
 pytestmark = [
     pytest.mark.skipif(
@@ -127,6 +130,22 @@ def test_code_that_a_folder_brings_does_not_run(folder, marker, attack, door):
     change(folder, marker)
     with pytest.raises(FileFormatError, match=words):
         door(folder)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("option", ["--model", "--text-model"])
+def test_the_command_serves_no_folder_that_brings_code(folder, marker, tmp_path, rng, option):
+    pytest.importorskip("fastapi")
+    hasher = methods.get("lsh", n_bits=8, random_state=0).fit(rng.standard_normal((20, 8)))
+    hasher.save(tmp_path / "method")
+    Collection.create(tmp_path / "c", 8).close()
+    add_module_class(folder, marker)
+    others = ["--model", str(tmp_path / "method")] if option == "--text-model" else []
+    words = ["serve", str(tmp_path / "c"), *others, option, str(folder), "--port", "0"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "--trust-model-code" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
     assert not marker.exists()
 
 

@@ -37,6 +37,7 @@ MOST_MEMORY = 300 << 20  # bytes above those of the server at its start
 MOST_LOG = 100_000  # bytes
 CLOSED_IN = 25.0  # seconds, of which the server's limits are 10 for headers and for pauses
 ENDED_IN = 30.0
+SIZES = ("seconds", "sockets", "files", "seed")
 MAIN = "from rankbits.cli import main; main()"
 
 
@@ -224,10 +225,10 @@ class Run:
 
     def check(self, is_right, name, sentence, detail):
         if not is_right:
-            repeat = f"{sys.executable} tests/service/connections.py --only {name}"
-            self.report.violation(
-                sentence, f"{name}: {detail}", f"{repeat} --seed {self.options.seed}"
-            )
+            only = "" if name == "all" else f" --only {name.replace('+', ' ')}"
+            numbers = [f"--{one} {getattr(self.options, one)}" for one in SIZES]
+            repeat = f"{sys.executable} tests/service/connections.py{only} {' '.join(numbers)}"
+            self.report.violation(sentence, f"{name}: {detail}", repeat)
 
     def attack(self, names):
         """Attack in these ways at once, and look at the server meanwhile and afterwards."""
