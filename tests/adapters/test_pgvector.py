@@ -13,7 +13,7 @@ from postgres import running_postgres
 from rankbits import methods
 from rankbits.adapters.pgvector import two_stage_script
 from rankbits.cli import app
-from rankbits.errors import FileFormatError, InputError
+from rankbits.errors import InputError
 from rankbits.index import HammingIndex
 from rankbits.index.interop import pgvector_bits, pgvector_two_stage_query, pgvector_vectors
 
@@ -124,9 +124,10 @@ def test_what_is_no_folder_or_no_number_is_refused(compressed, tmp_path):
         two_stage_script(compressed, pool=3)
     with pytest.raises(InputError, match="metric must be one of"):
         two_stage_script(compressed, metric="hamming")
-    (compressed / "result.json").write_text("[]")
-    with pytest.raises(FileFormatError, match="is not a result of rankbits compress"):
-        two_stage_script(compressed)
+    for content in ("[]", "", "{}", "[" * 10**5, '{"recommendation": {"pool": "x"}}'):
+        (compressed / "result.json").write_text(content)
+        with pytest.raises(InputError, match=r"is not a result of rankbits compress|pool must be"):
+            two_stage_script(compressed)
 
 
 @pytest.mark.parametrize("rows", [[["a"]], [[np.nan]], [1.0]])

@@ -137,6 +137,6 @@ def _recommended_pool(folder: str | os.PathLike[str], k: int) -> int:
         try:
             result: dict[str, Any] = json.loads(path.read_bytes())
             pool = result["recommendation"]["pool"]
-        except (ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise FileFormatError(f"{path} is not a result of rankbits compress") from None
     return max(k, DEFAULT_POOL if pool is None else _check.whole("pool", pool, 1))

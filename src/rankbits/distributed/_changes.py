@@ -58,7 +58,6 @@ class ShardedCollection:
     def _require_fitting(self, layout: ShardLayout) -> None:
         """Ask every shard what it holds; they must fit together."""
         infos, folders = self._holders.ask_all("info"), layout.folders
-        layout.require_current(infos)
         first = infos[0]
         for folder, info in zip(folders, infos, strict=True):
             for what in ("bits", "factors"):
@@ -70,6 +69,7 @@ class ShardedCollection:
             models = [other for other in infos if other["items"] and other["model"]]
             if models and info["items"]:
                 require_same_model(models[0]["model"], info["model"], "some shards", folder)
+        layout.require_current(infos)
         self._n_bits = int(first["bits"])
         self._has_factors = bool(first.get("factors"))
 
