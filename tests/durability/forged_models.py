@@ -13,7 +13,7 @@ import numpy as np
 
 N_BITS, N_FEATURES = 8, 12
 QUICK = {"epochs": 1, "n_threads": 1}  # of methods that train by gradients
-FEW = ("lsh", "talr-ap", "fasthash", "ksh", "additive", "cnn", "backbone")
+FEW = ("lsh", "talr-ap", "fasthash", "ksh", "additive", "cnn")
 PICTURES = {"encoder": "backbone", "image_size": 32}
 
 
