@@ -156,10 +156,13 @@ def open_plain(path: Path, flags: int) -> int:
         if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise
         raise InputError(f"{path} must be a plain file, it is something else") from None
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return handle
-    os.close(handle)
-    raise InputError(f"{path} must be a plain file, it is something else")
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InputError(f"{path} must be a plain file, it is something else")
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def open_own(path: Path, flags: int) -> int:
