@@ -157,11 +157,12 @@ def open_plain(path: Path, flags: int) -> int:
             raise
         raise InputError(f"{path} must be a plain file, it is something else") from None
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise InputError(f"{path} must be a plain file, it is something else")
-    except BaseException:
+        is_plain = stat.S_ISREG(os.fstat(handle).st_mode)
+    except OSError:
+        is_plain = False
+    if not is_plain:
         os.close(handle)
-        raise
+        raise InputError(f"{path} must be a plain file, it is something else")
     return handle
 
 
