@@ -27,6 +27,7 @@ _TYPES = {
 _NAMES = {np.dtype(dtype): name for name, dtype in _TYPES.items()}
 _METADATA = "__metadata__"
 _MOST_HEADER = 1 << 20
+_MOST_MARKS = 1 << 15  # brackets and commas of a header, those of its texts included
 
 
 def dump(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -58,8 +59,11 @@ def load(body: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     length = int.from_bytes(body[:8], "little")
     if len(body) < 8 or length > min(len(body) - 8, _MOST_HEADER):
         raise InputError("body must begin with 8 bytes, the length of the header that follows")
+    text = body[8 : 8 + length]
+    if sum(map(text.count, (b"[", b"{", b","))) > _MOST_MARKS:
+        raise InputError(f"body must have a header of at most {_MOST_MARKS} lists and elements")
     try:
-        header = json.loads(body[8 : 8 + length])
+        header = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError("body must have a header of JSON, in UTF-8") from None
     if not isinstance(header, dict):

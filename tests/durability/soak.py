@@ -20,6 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 TOP = HERE.parent.parent
+ATTACKS = str(TOP / "tests/service/attacks.py")
 CLUSTER = str(TOP / "tests/distributed/soak.py")
 NATIVE_TESTS = (  # all that call kernels; training and commands reach them through the same doors
     "tests/native",
@@ -78,6 +79,7 @@ CHECKS = [
     tool("cutting", "--cases 4000", "--cases 200"),
     tool("interrupts", "--interrupts 150 --commands 40", "--interrupts 25 --commands 8"),
     tool("writers", "--rounds 100", "--rounds 15"),
+    Check("attacks", "plain", [ATTACKS, "--seconds", "6"], [ATTACKS, "--seconds", "0.5"]),
     Check("cluster", "plain", [CLUSTER, "--kills", "200"], [CLUSTER, "--kills", "15"]),
 ]
 

@@ -3,6 +3,8 @@
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from urllib.parse import urlsplit
@@ -243,3 +245,33 @@ def test_requests_that_are_being_answered_are_finished_at_the_end(tmp_path):
     assert code == 0, errors
     with Collection.open(tmp_path / "c") as collection:
         assert collection.codes([5]) == BinaryCodes(np.array([[0, 255]], np.uint8), 16)
+
+
+STUCK = """
+import sys, time
+from rankbits.service import create_app, serve
+
+app = create_app(sys.argv[1], token="a-token-of-a-test-2f9c")
+store = app.state.parts.store
+upsert = store.upsert
+store.upsert = lambda *change: (upsert(*change), print("stuck", flush=True), time.sleep(100))
+serve(app, port=0, on_ready=lambda url: print(url, flush=True), grace_seconds=3)
+"""
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process(tmp_path):
+    Collection.create(tmp_path / "c", 16).close()
+    command = [sys.executable, "-c", STUCK, str(tmp_path / "c")]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams) as process:
+        url = process.stdout.readline().strip()
+        with pytest.raises(httpx.TimeoutException):
+            httpx.put(url + "/items/5", json={"code": "00ff"}, headers=BEARER, timeout=1)
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "is given up" in errors
+    with Collection.open(tmp_path / "c") as collection:
+        collection.check()
+        assert len(collection) == 1

@@ -66,6 +66,9 @@ def serve(
     max_requests: Annotated[
         int, typer.Option(min=1, help="Most requests at once; more is status 429.")
     ] = 256,
+    max_memory: Annotated[
+        int, typer.Option(min=1, help="Most bytes of large requests at once; others of them wait.")
+    ] = 1 << 30,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Print a line for each request.")
     ] = False,
@@ -90,6 +93,7 @@ def serve(
                 k=max_k,
                 seconds=max_seconds,
                 requests=max_requests,
+                memory=max_memory,
             ),
             hosts=_hosts(host, allow_host or []),
             verify=verify,

@@ -20,7 +20,7 @@ from rankbits.service._limits import Limits
 from rankbits.service._openapi import describe
 from rankbits.service._page import page_routes
 from rankbits.service._parts import Parts, assemble
-from rankbits.service._problems import RequestProblem, problem_of
+from rankbits.service._problems import RequestProblem, problem_of, storage_problem
 from rankbits.service._routes import search_routes, status_routes
 from rankbits.service._store import CollectionStore
 
@@ -144,7 +144,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     async def of_storage(request: Request, error: OSError) -> Response:
-        return RequestProblem("storage", error.strerror or type(error).__name__).response()
+        return storage_problem(error).response()
 
     @app.exception_handler(RequestValidationError)
     async def of_parameters(request: Request, error: RequestValidationError) -> Response:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from rankbits.service._limits import Limits
 from rankbits.service._metrics import Metrics
 from rankbits.service._problems import RequestProblem
@@ -79,6 +81,8 @@ class Guard:
             self._metrics.count("rankbits_refused_total", reason=refusal.kind)
         except TimeoutError:
             problem = self._too_slow(exchange)
+        except ClientDisconnect:  # nobody is left to be answered
+            return
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an answer
             _log.exception("a request failed: %s", exchange.scope["path"])
             problem = RequestProblem(
@@ -119,7 +123,7 @@ class _Exchange:
     def __init__(self, scope: Scope, receive: Receive, send: Send, most_bytes: int) -> None:
         self.scope, self._receive, self._send, self._most = scope, receive, send, most_bytes
         self.status = 499  # of a client that leaves before the answer
-        self.has_begun = self.waits_for_body = False
+        self.has_begun = self.waits_for_body = self._has_body = False
         self._n_bytes = 0
 
     def header(self, name: bytes) -> str:
@@ -139,10 +143,11 @@ class _Exchange:
 
     async def receive(self) -> MutableMapping[str, Any]:
         """The next part of the request, counted."""
-        self.waits_for_body = True
+        self.waits_for_body = not self._has_body  # what comes behind the body is that nobody waits
         message = await self._receive()
         self._n_bytes += len(message.get("body", b""))
         self.waits_for_body = bool(message.get("more_body"))
+        self._has_body = not self.waits_for_body
         if self._n_bytes > self._most:
             raise self._too_large()
         return message

@@ -79,6 +79,11 @@ class CollectionStore:
         """The collection as it stands, for an answer that takes several calls."""
         return self.reader.index(kind="scan")
 
+    def search_once(self) -> None:
+        """Do what a search does, for one query and one item, so that it fails where they would."""
+        code = BinaryCodes(np.zeros((1, self.n_bytes), np.uint8), self.n_bits)
+        self.moment().search(code, 1, n_threads=1)
+
     def codes_of(self, ids: np.ndarray) -> BinaryCodes:
         """Codes of items, which must be there."""
         try:
