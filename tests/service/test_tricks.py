@@ -11,7 +11,7 @@ import pytest
 
 from rankbits import _wire
 from rankbits.index import Collection
-from rankbits.service import _problems, create_app
+from rankbits.service import create_app
 from rankbits.service._guard import host_name
 from service.conftest import running
 from service.problems import PROBLEM, assert_problem, post
@@ -296,7 +296,9 @@ def cut(file):
 
 
 @pytest.mark.parametrize(("files", "damage"), [(everything, overwrite), (segments, cut)])
-def test_a_damaged_collection_is_503_and_not_ready(folder, tmp_path, files, damage, caplog):
+def test_a_damaged_collection_is_503_and_not_ready(
+    folder, tmp_path, files, damage, caplog, monkeypatch
+):
     place = folder.copy(tmp_path / "c")
     with Collection.open(place, writable=True) as writer:
         writer.seal()
@@ -305,7 +307,7 @@ def test_a_damaged_collection_is_503_and_not_ready(folder, tmp_path, files, dama
         assert files(place)
         for file in files(place):
             damage(file)
-        _problems._next_line.clear()
+        monkeypatch.setattr("rankbits.service._problems._next_line", {}, raising=False)
         answers = [httpx.get(address + "/readyz") for _ in range(3)]
         answers += [post(address, "/search", {"ids": [1]}), post(address, "/search", CODE)]
         for answer in answers:

@@ -83,6 +83,8 @@ class Guard:
             problem = self._too_slow(exchange)
         except ClientDisconnect:  # nobody is left to be answered
             return
+        except asyncio.CancelledError:  # as uvicorn does with what is left when the server ends
+            problem = RequestProblem("unavailable", "the server ends; try again later")
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an answer
             _log.exception("a request failed: %s", exchange.scope["path"])
             problem = RequestProblem(
