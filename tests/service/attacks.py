@@ -177,12 +177,12 @@ class Attack:
     def send(self, request):
         """Send a bad request and look at its answer."""
         method, path, body, headers = request
-        if method == "leave":
-            return self.leave(path, body)
         try:
+            if method == "leave":
+                return self.leave(path, body)
             with httpx.Client(base_url=self.url, timeout=60) as http:
                 answer = http.request(method, path, content=body, headers=headers)
-        except httpx.TransportError as error:
+        except (httpx.TransportError, OSError) as error:
             if not self.is_over.is_set() and not isinstance(error, httpx.WriteError):
                 self.violation("a request was not answered", repr(error))
             return None

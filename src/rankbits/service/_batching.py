@@ -54,6 +54,7 @@ class ScanRequest(NamedTuple):
 @dataclass(eq=False)
 class _Waiting:
     scan: ScanRequest
+    most_queries: int
     future: "asyncio.Future[Tables]"
 
 
@@ -85,14 +86,15 @@ class Batcher:
 
     async def scan(self, scan: ScanRequest) -> Tables:
         """The answer to a scan, which may be found together with others, or in pieces."""
-        answers = [await self._answer(piece) for piece in scan.pieces(self._most(scan))]
+        most = self._most(scan)
+        answers = [await self._answer(piece, most) for piece in scan.pieces(most)]
         if len(answers) == 1:
             return answers[0]
         values, ids = zip(*answers, strict=True)
         return np.concatenate(values), np.concatenate(ids)
 
-    async def _answer(self, scan: ScanRequest) -> Tables:
-        waiting = _Waiting(scan, asyncio.get_running_loop().create_future())
+    async def _answer(self, scan: ScanRequest, most_queries: int) -> Tables:
+        waiting = _Waiting(scan, most_queries, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._drain is None or self._drain.done():
             self._drain = asyncio.create_task(self._run_all())
@@ -159,7 +161,7 @@ class Batcher:
         for waiting in self._waiting:
             n = len(waiting.scan.rows)
             is_alike = not batch or waiting.scan.key() == batch[0].scan.key()
-            if is_alike and (not batch or n_queries + n <= self._most(batch[0].scan)):
+            if is_alike and (not batch or n_queries + n <= batch[0].most_queries):
                 batch.append(waiting)
                 n_queries += n
             else:

@@ -101,7 +101,7 @@ def assemble(
         return distances, ids
 
     def most_queries(scan: ScanRequest) -> int:
-        return queries_at_once(scan.kind, len(store.reader) * store.n_bytes, scan.k)
+        return queries_at_once(scan.kind, store.code_bytes(), scan.k)
 
     return Parts(
         store=store,
