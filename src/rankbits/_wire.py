@@ -54,7 +54,7 @@ def dump(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = 
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
-def load(body: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def load(body: bytes | bytearray) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the texts of a body; whatever does not fit is an InputError."""
     length = int.from_bytes(body[:8], "little")
     if len(body) < 8 or length > min(len(body) - 8, _MOST_HEADER):

@@ -64,19 +64,24 @@ async def reading(parts: Parts, request: Request, form: type[FormType]) -> Async
     # For the answer as well: to wait for more memory while holding some could last for ever.
     n_needed = PER_BODY_BYTE * n_bytes + PER_RESULT * parts.limits.results if is_large else 0
     async with parts.memory.reserved(n_needed):
-        what = parse, parts, form, await request.body()
-        given: Given = await parts.batcher.run_aside(*what) if is_large else parse(*what[1:])
+        body = bytearray()  # it grows in place: to join the pieces of a large one takes long
+        async for piece in request.stream():
+            body += piece
+        if is_large:
+            given: Given = await parts.batcher.run_aside(parse, parts, form, body)
+        else:
+            given = parse(parts, form, body)
         given.request, given.has_memory = request, is_large
         yield given
 
 
-def _of_json(parts: Parts, form: type[FormType], body: bytes) -> Given:
+def _of_json(parts: Parts, form: type[FormType], body: bytearray) -> Given:
     fields = read_fields(body, _names(form), parts.bounds)
     lists = {name: value for name, value in fields.items() if _is_list(name, value)}
     return _given(form, fields, lists)
 
 
-def _of_arrays(parts: Parts, form: type[FormType], body: bytes) -> Given:
+def _of_arrays(parts: Parts, form: type[FormType], body: bytearray) -> Given:
     names = _names(form)
     try:
         arrays, texts = _wire.load(body)

@@ -47,12 +47,12 @@ class Bounds(NamedTuple):
     reads: str
 
 
-def read_fields(body: bytes, names: Collection[str], bounds: Bounds) -> dict[str, Any]:
+def read_fields(body: bytes | bytearray, names: Collection[str], bounds: Bounds) -> dict[str, Any]:
     """The fields of an object, each of one of these names: lists of numbers become arrays."""
     return _Reader(body, bounds).object(names)
 
 
-def read_field(body: bytes, name: str, bounds: Bounds) -> Any:
+def read_field(body: bytes | bytearray, name: str, bounds: Bounds) -> Any:
     """The value of one field, which is all that there is."""
     reader = _Reader(body, bounds)
     value, end = reader.value(name, reader.skip(0))
@@ -63,7 +63,7 @@ def read_field(body: bytes, name: str, bounds: Bounds) -> Any:
 class _Reader:
     """A body as a text with a character for each byte, so that places in both are the same."""
 
-    def __init__(self, body: bytes, bounds: Bounds) -> None:
+    def __init__(self, body: bytes | bytearray, bounds: Bounds) -> None:
         self._text, self._bounds = body.decode("latin-1"), bounds
 
     def skip(self, at: int) -> int:
