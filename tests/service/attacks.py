@@ -325,8 +325,8 @@ def run(folder, report, options):
     with Process(folder / "collection", *files, stderr=log) as server:
         attack = Attack(server, report, options)
         watcher = threading.Thread(target=attack.watch)
-        before, ratios = attack.searches(max(1.0, options.seconds)), {}
         watcher.start()
+        before, ratios = attack.searches(max(2.0, options.seconds)), {}
         for name, request in chosen.items():
             p50, p99 = attack.under(name, request, options.seconds)
             ratios[name] = p99 / before[1]

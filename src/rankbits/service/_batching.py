@@ -10,9 +10,6 @@ long. Between pieces others have their turn, and a request that was given up end
 """
 
 import asyncio
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +20,6 @@ import numpy as np
 
 from rankbits.service._metrics import Metrics
 
-_ASIDE_NICENESS = 5  # of threads for long work: ordinary searches go first
 Tables = tuple[np.ndarray, np.ndarray]  # values and ids of shape (queries, k)
 
 
@@ -80,7 +76,7 @@ class Batcher:
         self._looks: dict[Hashable, asyncio.Future[Any]] = {}
         self._scans = ThreadPoolExecutor(1, "rankbits-scan")
         self._others = ThreadPoolExecutor(2, "rankbits-work")
-        self._aside = ThreadPoolExecutor(1, "rankbits-aside", initializer=_lower_priority)
+        self._aside = ThreadPoolExecutor(1, "rankbits-aside")
         self._status = ThreadPoolExecutor(1, "rankbits-status")
         self._writes = ThreadPoolExecutor(1, "rankbits-write")
 
@@ -183,9 +179,3 @@ class Batcher:
             answers.append((values[part], ids[part]))
             start += len(scan.rows)
         return answers
-
-
-def _lower_priority() -> None:
-    """Let other threads of the process go first, where threads have priorities of their own."""
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _ASIDE_NICENESS)
