@@ -39,10 +39,10 @@ def as_json(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
-def parse_json(name: str, text: bytes) -> Any:
+def parse_json(name: str, text: bytes, most_values: int = _MOST_VALUES) -> Any:
     """The value of a JSON text; `name` is the file that a FileFormatError says it is from."""
-    if sum(map(text.count, (bytes([sign]) for sign in _BEGINNINGS))) > _MOST_VALUES:
-        raise FileFormatError(f"{name} must have at most {_MOST_VALUES} values, it has more")
+    if sum(map(text.count, (bytes([sign]) for sign in _BEGINNINGS))) > most_values:
+        raise FileFormatError(f"{name} must have at most {most_values} values, it has more")
     try:
         value = json.loads(text, parse_constant=_refuse_number, parse_float=_parse_float)
         _require_flat(value)

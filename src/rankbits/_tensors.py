@@ -37,7 +37,6 @@ _TYPES = {
 }
 _NAMES = {np.dtype(dtype): name for name, dtype in _TYPES.items()}
 _LENGTH = 8  # bytes that say how long the header is
-_MOST_HEADER = 4 << 20  # an array takes about a hundred of them
 _MOST_DIMENSIONS = 8
 
 
@@ -89,7 +88,21 @@ def describe(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str] | None =
     return len(text).to_bytes(_LENGTH, "little") + text
 
 
-def read_header(file: IO[bytes], n_bytes: int, what: str = "body") -> Header:
+@dataclass(frozen=True)
+class HeaderLimits:
+    """What a header may have: bytes, and values of its JSON."""
+
+    n_bytes: int
+    n_values: int
+
+
+OF_FILES = HeaderLimits(4 << 20, 400_000)  # an array takes about a hundred bytes
+OF_BODIES = HeaderLimits(1 << 20, 1 << 15)  # read while other requests wait
+
+
+def read_header(
+    file: IO[bytes], n_bytes: int, what: str = "body", limits: HeaderLimits = OF_FILES
+) -> Header:
     """The header at the beginning of so many bytes; whatever does not fit is an InputError.
 
     Parameters
@@ -97,12 +110,13 @@ def read_header(file: IO[bytes], n_bytes: int, what: str = "body") -> Header:
     file : open file or body, at its beginning
     n_bytes : size of it
     what : what messages call it
+    limits : what the header may have
     """
     start = file.read(_LENGTH)
     length = int.from_bytes(start, "little")
-    if len(start) < _LENGTH or length > min(n_bytes - _LENGTH, _MOST_HEADER):
+    if len(start) < _LENGTH or length > min(n_bytes - _LENGTH, limits.n_bytes):
         raise InputError(f"{what} must begin with 8 bytes, the length of the header that follows")
-    header = parse_json(f"the header of {what}", file.read(length))
+    header = parse_json(f"the header of {what}", file.read(length), limits.n_values)
     if not isinstance(header, dict):
         raise InputError(f"{what} must have a JSON object as its header")
     texts = header.pop(METADATA, {})

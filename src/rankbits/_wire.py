@@ -21,9 +21,10 @@ def dump(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = 
     return b"".join([_tensors.describe(arrays, metadata), *(part.tobytes() for part in parts)])
 
 
-def load(body: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def load(body: bytes | bytearray) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays and the texts of a body; whatever does not fit is an InputError."""
-    header = _tensors.read_header(io.BytesIO(body), len(body))
+    beginning = io.BytesIO(memoryview(body)[: 8 + _tensors.OF_BODIES.n_bytes])
+    header = _tensors.read_header(beginning, len(body), limits=_tensors.OF_BODIES)
     data = memoryview(body)[header.n_bytes :]
     arrays = {
         name: entry.to_array(data[entry.start : entry.stop])

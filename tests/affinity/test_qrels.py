@@ -1,5 +1,7 @@
 """Qrels files of TREC and BEIR, whose queries and items have names of their own."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import pytrec_eval
@@ -181,3 +183,15 @@ def test_the_pairs_of_a_file_come_in_order_with_their_line(tmp_path):
 def test_rows_of_judgements_are_what_they_were_made_of():
     rows = [[0, 2, 1], [1, 0, 3], [1, 1, 0]]
     assert judgements(rows[::-1], 2, 3).rows.tolist() == rows
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda ids: np.array(ids, object)])
+def test_one_long_id_costs_its_own_length(tmp_path, kind):
+    ids = ["x" * 50_000, *map(str, range(2000))]
+    (tmp_path / "qrels").write_text("7 0 8 1\n")
+    tracemalloc.start()
+    judged = read_judgements(tmp_path / "qrels", kind(ids), kind(ids))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert judged.rows.tolist() == [[8, 9, 1]]
+    assert peak < 3_000_000  # as texts of one width they would be 400 MB

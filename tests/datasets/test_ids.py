@@ -1,6 +1,7 @@
 """Files of ids: one per line, one JSON object per line, or an array."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -71,3 +72,16 @@ def test_an_array_of_something_else_is_refused(tmp_path, array):
 def test_a_file_that_does_not_exist_is_refused(tmp_path, name):
     with pytest.raises(InputError, match="there is no"):
         load_ids(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["txt", "jsonl"])
+def test_one_long_id_costs_its_own_length(tmp_path, ending):
+    ids = ["x" * 50_000, *map(str, range(2000))]
+    lines = ids if ending == "txt" else [json.dumps({"id": name}) for name in ids]
+    (tmp_path / f"ids.{ending}").write_text("\n".join(lines))
+    tracemalloc.start()
+    loaded = load_ids(tmp_path / f"ids.{ending}")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert loaded.tolist() == ids
+    assert peak < 3_000_000  # as texts of one width they would be 400 MB

@@ -25,6 +25,7 @@ sys.path.insert(0, str(TOP / "tools"))
 import measurements
 
 CONNECTIONS = str(TOP / "tests/service/connections.py")
+ATTACKS = str(TOP / "tests/service/attacks.py")
 CLUSTER = str(TOP / "tests/distributed/soak.py")
 NATIVE_TESTS = (  # all that call kernels; training and commands reach them through the same doors
     "tests/native",
@@ -97,6 +98,7 @@ CHECKS = [
         [CONNECTIONS, "--seconds", "8", "--sockets", "600"],
         [CONNECTIONS, "--together", "--seconds", "6", "--sockets", "300"],
     ),
+    Check("attacks", "plain", [ATTACKS, "--seconds", "6"], [ATTACKS, "--seconds", "0.5"]),
     Check("cluster", "plain", [CLUSTER, "--kills", "200"], [CLUSTER, "--kills", "15"]),
 ]
 

@@ -87,15 +87,15 @@ def running(app):
 class Process:
     """`rankbits serve` in a process of its own."""
 
-    def __init__(self, *arguments, environment=None):
+    def __init__(self, *arguments, environment=None, stderr=subprocess.PIPE):
         command = [sys.executable, "-c", _MAIN, "serve", *map(str, arguments), "--port", "0"]
         variables = {**os.environ, **(environment or {})}
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        streams = {"stdout": subprocess.PIPE, "stderr": stderr, "text": True}
         self.process = subprocess.Popen(command, env=variables, **streams)
         text = ""
         while not text.endswith("}\n"):
             line = self.process.stdout.readline()
-            assert line, self.process.stderr.read()
+            assert line, self.process.stderr and self.process.stderr.read()
             text += line
         self.printed = json.loads(text)
         self.url = self.printed["url"]

@@ -42,7 +42,7 @@ async def started(batcher, scans):
 def run(scans, most=100, prepare=lambda search, tasks: None):
     async def main():
         search = Search()
-        batcher = Batcher(search, Metrics(), most)
+        batcher = Batcher(search, Metrics(), lambda scan: most)
         tasks = await started(batcher, scans)
         prepare(search, tasks)
         search.gate.set()
@@ -81,11 +81,12 @@ def test_kinds_and_sizes_of_k_are_kept_apart_and_batches_are_bounded():
     assert [ids[0, 0] for _, ids in answers] == [0, 1, 3, 4, 6, 7]
 
 
-def test_a_scan_larger_than_a_batch_is_made_alone():
-    calls, _ = run(
-        [ScanRequest("bits", rows(0), 1), ScanRequest("bits", rows(*range(9)), 1)], most=4
-    )
-    assert calls == [("bits", 1, 1), ("bits", 9, 1)]
+def test_a_scan_larger_than_a_batch_is_made_in_pieces_between_which_others_have_their_turn():
+    scans = [ScanRequest("bits", rows(0), 1), ScanRequest("bits", rows(*range(9)), 1)]
+    calls, answers = run([*scans, ScanRequest("real", rows(7), 1)], most=4)
+    kinds = [("bits", 1, 1), ("bits", 4, 1), ("real", 1, 1), ("bits", 4, 1), ("bits", 1, 1)]
+    assert calls == kinds
+    assert answers[1][1].tolist() == [[item] for item in range(9)]
 
 
 def test_an_error_reaches_those_who_were_searched_together():
@@ -115,7 +116,7 @@ def test_who_leaves_is_not_searched_for():
 def test_a_batcher_that_is_closed_gives_up_what_waits():
     async def main():
         search = Search()
-        batcher = Batcher(search, Metrics(), 10)
+        batcher = Batcher(search, Metrics(), lambda scan: 10)
         tasks = await started(
             batcher, [ScanRequest("bits", rows(0), 1), ScanRequest("real", rows(1), 1)]
         )
@@ -130,7 +131,7 @@ def test_a_batcher_that_is_closed_gives_up_what_waits():
 @pytest.mark.parametrize("n", [1, 3])
 def test_work_of_other_kinds_has_threads_of_its_own(n):
     async def main():
-        batcher = Batcher(Search(), Metrics(), 10)
+        batcher = Batcher(Search(), Metrics(), lambda scan: 10)
         names = [await batcher.run(lambda: threading.current_thread().name) for _ in range(n)]
         names.append(await batcher.write(lambda: threading.current_thread().name))
         batcher.close()

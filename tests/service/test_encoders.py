@@ -115,6 +115,8 @@ def test_a_picture_finds_itself(pixels):
         assert post(url, "/search", {"pictures": [large]}).status_code == 200
         bomb = base64_of(np.zeros((80, 80, 3), np.uint8))
         assert_problem(post(url, "/search", {"pictures": [bomb]}), 422, "4000 pixels")
+        several = [base64_of(np.zeros((50, 50, 3), np.uint8))] * 2
+        assert_problem(post(url, "/search", {"pictures": several}), 422, "4000 pixels together")
         for bad in ("not base64!", "AAAA", "", base64_of(x[0])[:40]):
             assert_problem(post(url, "/search", {"pictures": [bad]}), 422, "pictures must be")
         assert_problem(post(url, "/search", {"vectors": [[0.0]]}), 422, "reads pictures")

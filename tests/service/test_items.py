@@ -2,6 +2,7 @@
 
 import json
 import os
+import tracemalloc
 
 import httpx
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection
 from rankbits.service import create_app
-from rankbits.service._images import media_type
+from rankbits.service._images import Images, media_type
 from rankbits.service._items import load_items
+from rankbits.service._limits import Limits
+from rankbits.service._problems import RequestProblem
 from service.conftest import running
 from service.problems import assert_problem, post
 
@@ -169,6 +172,68 @@ def test_a_large_picture_is_made_small_on_request(place, tmp_path):
         assert pil.open(io.BytesIO(small.content)).size == (160, 107)
         assert httpx.get(url + "/items/0/image").content == (folder / "a.png").read_bytes()
         assert_problem(httpx.get(url + "/items/0/image?size=9999"), 422)
+
+
+def noise(kind="PNG", size=(300, 300)):
+    import io
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    Image.fromarray(pixels).save(out, kind)
+    return out.getvalue()
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Pictures of a folder: three that are sound, one that is damaged, one that is huge."""
+    pytest.importorskip("PIL")
+    folder = tmp_path / "noise"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.png").write_bytes(noise())
+    (folder / "d.png").write_bytes(noise()[:50_000])
+    (folder / "e.png").write_bytes(noise(size=(500, 500)))
+    return Images(load_items(None, folder), folder, Limits(pixels=200_000))
+
+
+def cached(images):
+    return list(images._small._pictures), sum(len(p) for p, _ in images._small._pictures.values())
+
+
+def test_no_more_small_pictures_are_remembered_than_fit(images):
+    n_bytes = len(images.get(0, 64)[0])
+    images._small = type(images._small)(2 * n_bytes + n_bytes // 2)
+    for item in (0, 1, 0, 2):
+        assert len(images.get(item, 64)[0]) == n_bytes
+    assert cached(images) == ([(0, 64), (2, 64)], 2 * n_bytes)
+
+
+def test_pictures_as_they_are_and_damaged_ones_are_not_remembered(images, monkeypatch):
+    assert images.get(0, None)[0] == noise()
+    assert images.get(3, 64)[0] == noise()[:50_000]
+    monkeypatch.setattr("rankbits.service._images._has_pillow", lambda: False)
+    assert images.get(1, 64)[0] == noise()
+    assert cached(images) == ([], 0)
+
+
+def test_a_huge_picture_is_not_decoded_to_make_it_small(images, monkeypatch):
+    with pytest.raises(RequestProblem, match="more than 200000 pixels"):
+        images.get(4, 64)
+    assert images.get(4, None)[0] == noise(size=(500, 500))
+
+
+def test_one_long_label_costs_its_own_length(tmp_path):
+    labels = ["x" * 50_000, *(str(number % 7) for number in range(2000))]
+    (tmp_path / "i.jsonl").write_text("\n".join(json.dumps({"label": one}) for one in labels))
+    tracemalloc.start()
+    items = load_items(tmp_path / "i.jsonl", None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert items.labelled(["x" * 50_000]).tolist() == [0]
+    assert items.labelled(["3"]).tolist() == list(range(4, 2001, 7))
+    assert peak < 4_000_000  # as texts of one width they would be 400 MB
 
 
 def test_items_are_listed_page_by_page(place, tmp_path):

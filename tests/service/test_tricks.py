@@ -1,6 +1,7 @@
 """Paths, headers and bodies of people who look for a way in."""
 
 import json
+import os
 import socket
 from urllib.parse import urlsplit
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 
 from rankbits import _wire
+from rankbits.index import Collection
 from rankbits.service import create_app
 from rankbits.service._origins import host_name
 from service.conftest import running
 from service.problems import PROBLEM, assert_problem, post
+
+CODE = {"codes": ["00000000"]}
 
 
 @pytest.fixture(scope="module")
@@ -275,16 +279,44 @@ def test_an_error_nobody_thought_of_is_a_problem_without_details(folder, monkeyp
         assert httpx.get(address + "/healthz").status_code == 200
 
 
-def test_a_damaged_collection_is_503_and_not_ready(folder, tmp_path):
+def segments(place):
+    return list((place / "segments").iterdir())
+
+
+def everything(place):
+    return [file for file in place.rglob("*") if file.is_file()]
+
+
+def overwrite(file):
+    file.write_bytes(b"damage")
+
+
+def cut(file):
+    os.truncate(file, file.stat().st_size - 404)
+
+
+@pytest.mark.parametrize(("files", "damage"), [(everything, overwrite), (segments, cut)])
+def test_a_damaged_collection_is_503_and_not_ready(
+    folder, tmp_path, files, damage, caplog, monkeypatch
+):
     place = folder.copy(tmp_path / "c")
+    with Collection.open(place, writable=True) as writer:
+        writer.seal()
     with running(create_app(place)) as address:
         assert httpx.get(address + "/readyz").status_code == 200
-        for file in place.rglob("*"):
-            if file.is_file():
-                file.write_bytes(b"damage")
-        assert_problem(httpx.get(address + "/readyz"), 503)
-        assert_problem(post(address, "/search", {"ids": [1]}), 503)
+        assert files(place)
+        for file in files(place):
+            damage(file)
+        monkeypatch.setattr("rankbits.service._problems._next_line", {}, raising=False)
+        answers = [httpx.get(address + "/readyz") for _ in range(3)]
+        answers += [post(address, "/search", {"ids": [1]}), post(address, "/search", CODE)]
+        for answer in answers:
+            problem = assert_problem(answer, 503, "the server's log says more")
+            assert str(tmp_path) not in json.dumps(problem)
         assert httpx.get(address + "/healthz").status_code == 200
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(str(place) in line for line in lines)
+    assert len(lines) <= 2  # one of each kind of problem, not one of each request
 
 
 @pytest.mark.parametrize("host", ["localhost", "a.b:1", "x:", "[::1]", "[::1]:9"])

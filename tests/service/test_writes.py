@@ -3,6 +3,8 @@
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from urllib.parse import urlsplit
@@ -252,3 +254,34 @@ def test_an_application_takes_no_token_that_the_command_refuses(tmp_path, token)
     with pytest.raises(InputError, match=r"token must hold a token of at least 16"):
         create_app(tmp_path / "nothing", token=token)
     assert list(tmp_path.iterdir()) == []
+
+
+STUCK = """
+import sys, time
+from rankbits.service import create_app, serve
+
+app = create_app(sys.argv[1], token="a-token-of-a-test-2f9c")
+store = app.state.parts.store
+upsert = store.upsert
+store.upsert = lambda *change: (upsert(*change), print("stuck", flush=True), time.sleep(100))
+serve(app, port=0, on_ready=lambda url: print(url, flush=True), grace_seconds=3)
+"""
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process(tmp_path):
+    Collection.create(tmp_path / "c", 16).close()
+    command = [sys.executable, "-c", STUCK, str(tmp_path / "c")]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **streams) as process:
+        url = process.stdout.readline().strip()
+        with pytest.raises(httpx.TimeoutException):
+            httpx.put(url + "/items/5", json={"code": "00ff"}, headers=BEARER, timeout=1)
+        assert process.stdout.readline() == "stuck\n"
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "is given up" in errors
+    assert "Traceback" not in errors
+    with Collection.open(tmp_path / "c") as collection:
+        collection.check()
+        assert len(collection) == 1

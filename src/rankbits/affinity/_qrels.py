@@ -9,7 +9,7 @@ grade marks an item that was judged and is useless, spam in some collections: it
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -169,19 +169,24 @@ def _judged_pair(columns: list[str], file: str, number: int) -> JudgedPair:
 
 def _rows_by_id(name: str, values: Any) -> dict[str, int]:
     """Row number of each id; ids that are integers are compared by their digits."""
-    ids = _check.array(name, values)
-    if ids.dtype == object and all(isinstance(value, str) for value in ids.ravel()):
-        ids = ids.astype(np.str_)
-    if ids.ndim != 1 or ids.dtype.kind not in "iuU" or len(ids) == 0:
+    # Texts do not become an array of texts, in which each has the bytes of the longest.
+    is_list_of_texts = isinstance(values, list | tuple) and _are_texts(values)
+    ids = np.array(values, object) if is_list_of_texts else _check.array(name, values)
+    is_known = ids.dtype.kind in "iuU" or (ids.dtype == object and _are_texts(ids.ravel()))
+    if ids.ndim != 1 or not is_known or len(ids) == 0:
         raise InputError(
             f"{name} must be strings or integers of shape (n,), n > 0; got {_check.describe(ids)}"
         )
-    rows = {text: row for row, text in enumerate(ids.astype(np.str_).tolist())}
-    if len(rows) < len(ids):
-        values, n_times = np.unique(ids, return_counts=True)
-        repeated = str(values[n_times > 1][0])
+    texts = [str(value) for value in ids.tolist()]
+    rows = {text: row for row, text in enumerate(texts)}
+    if len(rows) < len(texts):
+        repeated = next(text for row, text in enumerate(texts) if rows[text] != row)
         raise InputError(f"{name} must be different from each other, {repeated!r} comes twice")
     return rows
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _match(

@@ -74,7 +74,7 @@ def _ids_in_step(ids_path: str, codes_path: str, n_codes: int) -> np.ndarray:
             f"{ids_path} has {len(ids)} ids and {codes_path} has {n_codes} codes; "
             "ids and codes must go in step"
         )
-    return ids.astype(np.str_)
+    return np.array([str(value) for value in ids.tolist()], object)
 
 
 def _warn_of_unknown_ids(path: str, judged: QrelsJudgements) -> None:

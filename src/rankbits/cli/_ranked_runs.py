@@ -109,9 +109,9 @@ def _names(
     query_ids = [query for query, _ in named or of_runs]
     item_ids = [item for _, item in [*named, *of_runs]]
     if relevance.query_ids is not None:
-        query_ids = load_ids(relevance.query_ids).astype(np.str_).tolist()
+        query_ids = list(map(str, load_ids(relevance.query_ids).tolist()))
     if relevance.database_ids:
-        item_ids = load_ids(_only(relevance.database_ids)).astype(np.str_).tolist()
+        item_ids = list(map(str, load_ids(_only(relevance.database_ids)).tolist()))
     return list(dict.fromkeys(query_ids)), list(dict.fromkeys(item_ids))
 
 

@@ -76,6 +76,9 @@ def serve(
     max_connections: Annotated[
         int, typer.Option(min=1, help="Most connections; more close those that wait longest.")
     ] = 1000,
+    max_memory: Annotated[
+        int, typer.Option(min=1, help="Most bytes of large requests at once; others of them wait.")
+    ] = 1 << 30,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Print a line for each request.")
     ] = False,
@@ -101,6 +104,7 @@ def serve(
                 seconds=max_seconds,
                 requests=max_requests,
                 connections=max_connections,
+                memory=max_memory,
             ),
             hosts=_hosts(host, allow_host or []),
             verify=verify,

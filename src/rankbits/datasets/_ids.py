@@ -15,6 +15,8 @@ _JSON_KEYS = ("_id", "id")
 def load_ids(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray:
     """Load ids as a 1-D array of strings or integers, for `rankbits.affinity.read_judgements`.
 
+    Strings of text files are objects of Python, so that one long id costs no more than its length.
+
     A .txt file has one id per line; a .jsonl file has one object per line with the key `_id` (as in
     BEIR's queries.jsonl and corpus.jsonl) or `id`. Any other file holds a 1-D array or, in
     .parquet, a column.
@@ -33,7 +35,8 @@ def load_ids(path: str | os.PathLike[str], key: str | None = None) -> np.ndarray
     if ending in (".txt", ".jsonl"):
         lines = _lines(file)
         read = _id_of_object if ending == ".jsonl" else _id_of_line
-        return np.array([read(line, f"{file}, line {i}") for i, line in enumerate(lines, start=1)])
+        texts = [read(line, f"{file}, line {i}") for i, line in enumerate(lines, start=1)]
+        return np.array(texts, object)  # an array of texts gives each the bytes of the longest
     ids = load_array(file, key)
     if ids.ndim != 1 or ids.dtype.kind not in "iuU" or len(ids) == 0:
         raise InputError(

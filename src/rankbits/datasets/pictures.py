@@ -7,6 +7,7 @@ sub-folders holds pictures without labels.
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -162,16 +163,29 @@ def read_picture(stream: BinaryIO, size: tuple[int, int] | None, *, most_pixels:
 
     Its size is looked at before anything is decoded: a small file can hold a huge picture.
     """
-    image = _check.extra("PIL.Image", "reading pictures", "images")
-    kinds = sorted(set(_FORMATS.values()))
-    refused = unreadable_files_refused("the picture", "picture")
-    with refused, image.open(stream, formats=kinds) as picture:
+    with _opened(stream) as picture:
         if picture.width * picture.height > most_pixels:
             raise InputError(
                 f"pictures must have at most {most_pixels} pixels, got {picture.width} x "
                 f"{picture.height}"
             )
         return _resized(picture, size)
+
+
+def count_pixels(stream: BinaryIO) -> int:
+    """Pixels that one picture of unknown origin would have, of which none is decoded."""
+    with _opened(stream) as picture:
+        return int(picture.width * picture.height)
+
+
+@contextmanager
+def _opened(stream: BinaryIO) -> Iterator[Any]:
+    """A picture of unknown origin, of which nothing has been decoded."""
+    image = _check.extra("PIL.Image", "reading pictures", "images")
+    kinds = sorted(set(_FORMATS.values()))
+    refused = unreadable_files_refused("the picture", "picture")
+    with refused, image.open(stream, formats=kinds) as picture:
+        yield picture
 
 
 def _resized(picture: Any, size: tuple[int, int] | None) -> np.ndarray:

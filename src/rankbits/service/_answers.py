@@ -1,17 +1,62 @@
 """Answers to searches, as JSON or as arrays."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from fastapi import Response
 
 from rankbits.codes import BinaryCodes
+from rankbits.service._bodies import json_response, json_text
 from rankbits.service._parts import Parts
+from rankbits.service._problems import RequestProblem
 from rankbits.service._searching import SearchResult
 
+_FEW = 1000  # elements that are written on the event loop
+_ITEMS_AT_ONCE = 64
 
-def as_lists(parts: Parts, result: SearchResult, include: Sequence[str]) -> dict[str, Any]:
+
+async def search_response(
+    parts: Parts, result: SearchResult, include: Sequence[str], milliseconds: Callable[[], float]
+) -> Response:
+    """An answer as JSON. A large one is written aside, some thousand elements at a time."""
+    fields = await _fields(parts, result) if "fields" in include else None
+
+    def write() -> Response:
+        content = as_lists(result, include, fields)
+        return json_response({**content, "milliseconds": milliseconds()})
+
+    n_texts = result.ids.size + (0 if result.histogram is None else result.histogram.size)
+    if n_texts <= _FEW and fields is None:
+        return write()
+    response: Response = await parts.batcher.run_aside(write)
+    return response
+
+
+async def _fields(parts: Parts, result: SearchResult) -> dict[int, Mapping[str, Any]]:
+    """What is known about all items, by id; in ascending order, as a table mostly has them."""
+    ids, n_times = np.unique(result.ragged().ids, return_counts=True)
+    known: dict[int, Mapping[str, Any]] = {}
+    n_bytes, most = 0, parts.limits.body_bytes
+
+    def look(group: slice) -> int:
+        fields = {item: fields_of(parts, item) for item in ids[group].tolist()}
+        known.update(fields)
+        lengths = [len(json_text(dict(one))) for one in fields.values()]
+        return int(np.dot(lengths, n_times[group]))
+
+    for start in range(0, len(ids), _ITEMS_AT_ONCE):
+        n_bytes += await parts.batcher.run_aside(look, slice(start, start + _ITEMS_AT_ONCE))
+        if n_bytes > most:
+            detail = f"fields of an answer may have {most} bytes; lower k, or send fewer queries"
+            raise RequestProblem("limit", detail)
+    return known
+
+
+def as_lists(
+    result: SearchResult, include: Sequence[str], fields: Mapping[int, Mapping[str, Any]] | None
+) -> dict[str, Any]:
     """Lists for JSON, one of each kind for each query, without places that are left over."""
     answer = result.ragged()
     ids, values = answer.ids.tolist(), answer.distances.tolist()
@@ -25,9 +70,8 @@ def as_lists(parts: Parts, result: SearchResult, include: Sequence[str]) -> dict
         digits = hex_of(result.item_codes)
         content["query_codes"] = hex_of(result.query_codes)
         content["codes"] = [digits[part] for part in slices]
-    if "fields" in include:
-        known = {item: fields_of(parts, item) for item in set(ids)}
-        content["fields"] = [[known[item] for item in ids[part]] for part in slices]
+    if fields is not None:
+        content["fields"] = [[fields[item] for item in ids[part]] for part in slices]
     if result.histogram is not None:
         content["histogram"] = result.histogram.tolist()
     return content

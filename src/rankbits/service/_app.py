@@ -17,11 +17,12 @@ from rankbits.service._guard import Guard
 from rankbits.service._item_routes import reading_routes, writing_routes
 from rankbits.service._items import load_items
 from rankbits.service._limits import Limits
+from rankbits.service._log_lines import limit_log_lines
 from rankbits.service._openapi import describe
 from rankbits.service._origins import LOCAL_HOSTS
 from rankbits.service._page import page_routes
 from rankbits.service._parts import Parts, assemble
-from rankbits.service._problems import RequestProblem, problem_of
+from rankbits.service._problems import RequestProblem, problem_of, storage_problem
 from rankbits.service._routes import search_routes, status_routes
 from rankbits.service._store import CollectionStore
 from rankbits.service._tokens import check_token
@@ -130,6 +131,7 @@ def build_app(parts: Parts, hosts: frozenset[str] | None) -> FastAPI:
     app.include_router(status_routes(parts))
     app.include_router(page_routes())
     _handle_errors(app)
+    limit_log_lines(["rankbits.service"])  # whatever server runs it
     app.add_middleware(Guard, limits=parts.limits, metrics=parts.metrics, hosts=hosts)
     forms: list[type[Form]] = [SearchRequest, EncodeRequest, ItemBody, UpsertRequest]
     description = describe(app, parts, forms)
@@ -151,7 +153,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     async def of_storage(request: Request, error: OSError) -> Response:
-        return RequestProblem("storage", error.strerror or type(error).__name__).response()
+        return storage_problem(error).response()
 
     @app.exception_handler(RequestValidationError)
     async def of_parameters(request: Request, error: RequestValidationError) -> Response:

@@ -1,29 +1,43 @@
 """Bodies: a request out of JSON or of arrays, an answer as the one or the other."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import Request, Response
 from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
 
 from rankbits import _wire
 from rankbits._json import as_json
 from rankbits.errors import InputError
 from rankbits.service._forms import Form
+from rankbits.service._json_fields import LISTS, read_field, read_fields
+from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
+from rankbits.service._request_memory import PER_BODY_BYTE, PER_RESULT
 
 JSON = "application/json"
 _ARRAYS = ("vectors", "codes", "ids", "allowed", "weights")
+_SMALL_BODY = 1 << 14  # bytes that are parsed in less than a millisecond
+_PIECE = 2048  # elements of a list that are written at a time
 FormType = TypeVar("FormType", bound=Form)
 
 
 class Given(Mapping[str, Any]):
     """The fields of a request: what the form has checked, and arrays in place of lists."""
 
-    def __init__(self, form: Form, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, form: Form, arrays: Mapping[str, Any]) -> None:
         self._form, self._arrays = form, arrays
+        self.has_memory = False  # whether memory for the answer is reserved too
+        self.request: Request | None = None
+
+    async def require_client(self) -> None:
+        """End a request whose client has left."""
+        if self.request is not None and await self.request.is_disconnected():
+            raise ClientDisconnect
 
     def __getitem__(self, name: str) -> Any:
         return self._arrays[name] if name in self._arrays else getattr(self._form, name)
@@ -35,46 +49,86 @@ class Given(Mapping[str, Any]):
         return len(type(self._form).model_fields)
 
 
-async def read(request: Request, form: type[FormType]) -> Given:
-    """The request of a body in either form."""
+@asynccontextmanager
+async def reading(parts: Parts, request: Request, form: type[FormType]) -> AsyncIterator[Given]:
+    """The request of a body in either form; memory for a large one is reserved during the block."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == JSON:
-        return Given(_checked(form, await request.body()), {})
-    if kind == _wire.MEDIA_TYPE:
-        return _of_arrays(form, await request.body())
-    raise RequestProblem("unsupported-media-type", f"bodies must be {JSON} or {_wire.MEDIA_TYPE}")
+    parsers = {JSON: _of_json, _wire.MEDIA_TYPE: _of_arrays}
+    if kind not in parsers:
+        raise RequestProblem(
+            "unsupported-media-type", f"bodies must be {JSON} or {_wire.MEDIA_TYPE}"
+        )
+    length = request.headers.get("content-length", "")
+    n_bytes = int(length) if length.isdecimal() else parts.limits.body_bytes
+    is_large, parse = n_bytes > _SMALL_BODY, parsers[kind]
+    # For the answer as well: to wait for more memory while holding some could last for ever.
+    n_needed = PER_BODY_BYTE * n_bytes + PER_RESULT * parts.limits.results if is_large else 0
+    async with parts.memory.reserved(n_needed):
+        body = bytearray()  # it grows in place: to join the pieces of a large one takes long
+        async for piece in request.stream():
+            body += piece
+        if is_large:
+            given: Given = await parts.batcher.run_aside(parse, parts, form, body)
+        else:
+            given = parse(parts, form, body)
+        given.request, given.has_memory = request, is_large
+        yield given
 
 
-def _checked(form: type[FormType], body: bytes) -> FormType:
-    try:
-        return form.model_validate_json(body)
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)
-        errors = [
-            {"field": ".".join(map(str, one["loc"])), "message": one["msg"]} for one in details[:20]
-        ]
-        kind = "malformed" if details[0]["type"] == "json_invalid" else "invalid"
-        first = errors[0]
-        detail = f"{first['field']}: {first['message']}" if first["field"] else first["message"]
-        raise RequestProblem(kind, detail, errors=errors) from None
+def _of_json(parts: Parts, form: type[FormType], body: bytearray) -> Given:
+    fields = read_fields(body, _names(form), parts.bounds)
+    lists = {name: value for name, value in fields.items() if _is_list(name, value)}
+    return _given(form, fields, lists)
 
 
-def _of_arrays(form: type[FormType], body: bytes) -> Given:
+def _of_arrays(parts: Parts, form: type[FormType], body: bytearray) -> Given:
+    names = _names(form)
     try:
         arrays, texts = _wire.load(body)
-        facts = {name: json.loads(text) for name, text in texts.items()}
-    except (InputError, ValueError, RecursionError) as error:
-        raise RequestProblem("malformed", str(error) or "the header nests too deeply") from None
-    known = [name for name in _ARRAYS if name in form.model_fields]
+    except InputError as error:
+        raise RequestProblem("malformed", str(error)) from None
+    known = [name for name in _ARRAYS if name in names]
     for name, array in arrays.items():
         if name not in known:
             raise RequestProblem(
                 "invalid", f"arrays must be among {', '.join(known)}, got {name!r:.60}"
             )
         _require_type(name, array)
-    # The form sees that exactly these are there, and checks everything else.
-    placeholders: dict[str, Any] = {name: [] for name in arrays}
-    return Given(_checked(form, json.dumps({**facts, **placeholders}).encode()), arrays)
+    for name in texts:
+        if name not in names:
+            raise RequestProblem("invalid", f"{name!r:.60}: there is no such field")
+    if len(arrays.get("allowed", ())) > parts.limits.allowed:
+        raise RequestProblem("limit", f"allowed must be at most {parts.limits.allowed}")
+    fields = {
+        name: read_field(text.encode("utf-8", "surrogatepass"), name, parts.bounds)
+        for name, text in texts.items()
+    }
+    lists = {name: value for name, value in fields.items() if _is_list(name, value)}
+    return _given(form, fields, {**lists, **arrays})
+
+
+def _names(form: type[Form]) -> set[str]:
+    """What the fields of a form are called in a body."""
+    return {field.alias or name for name, field in form.model_fields.items()}
+
+
+def _is_list(name: str, value: Any) -> bool:
+    return name in LISTS and value is not None
+
+
+def _given(form: type[FormType], fields: Mapping[str, Any], lists: Mapping[str, Any]) -> Given:
+    """The request, after the form has checked that lists are there, and all else."""
+    placeholders: dict[str, Any] = {name: [] for name in lists}
+    try:
+        return Given(form.model_validate({**fields, **placeholders}), lists)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        errors = [
+            {"field": ".".join(map(str, one["loc"])), "message": one["msg"]} for one in details
+        ]
+        first = errors[0]
+        detail = f"{first['field']}: {first['message']}" if first["field"] else first["message"]
+        raise RequestProblem("invalid", detail, errors=errors[:20]) from None
 
 
 def _require_type(name: str, array: np.ndarray) -> None:
@@ -104,11 +158,29 @@ def wants_arrays(request: Request) -> bool:
 
 def json_response(content: Any, status: int = 200) -> Response:
     """An answer as JSON; what no number can say is null."""
+    return Response(json_text(content), status, media_type=JSON)
+
+
+def json_text(content: Any) -> str:
+    """JSON, in which what no number can say is null.
+
+    Lists are written some thousand elements at a time, so that other threads run in between.
+    """
+    if isinstance(content, dict):
+        return "{" + ",".join(f"{_dumps(key)}:{json_text(content[key])}" for key in content) + "}"
+    if isinstance(content, list) and content and isinstance(content[0], list):
+        return "[" + ",".join(map(json_text, content)) + "]"
+    if isinstance(content, list) and len(content) > _PIECE:
+        pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
+        return "[" + ",".join(_dumps(piece)[1:-1] for piece in pieces) + "]"
+    return _dumps(content)
+
+
+def _dumps(content: Any) -> str:
     try:
-        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+        return json.dumps(content, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        text = json.dumps(as_json(content), allow_nan=False, separators=(",", ":"))
-    return Response(text, status, media_type=JSON)
+        return json.dumps(as_json(content), allow_nan=False, separators=(",", ":"))
 
 
 def array_response(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Response:

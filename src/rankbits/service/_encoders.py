@@ -18,11 +18,12 @@ import numpy as np
 
 from rankbits import _check
 from rankbits.codes import BinaryCodes
-from rankbits.datasets.pictures import read_picture
+from rankbits.datasets.pictures import count_pixels, read_picture
 from rankbits.errors import FileFormatError, InputError
 from rankbits.service._limits import Limits
 from rankbits.service._problems import RequestProblem
 
+_BASE64_PIECE = 1 << 16  # characters, a multiple of four
 TextEncoder = Callable[[Sequence[str]], np.ndarray]
 
 
@@ -87,7 +88,7 @@ class RequestEncoder:
         """Rows of numbers, checked."""
         if not self.takes_vectors:
             raise RequestProblem(
-                "invalid", f"vectors must go with a model that reads them; {self._takes}"
+                "invalid", f"vectors must go with a model that reads them; {self.reads}"
             )
         rows = _check.array("vectors", vectors)
         width = self.row_shape[0]
@@ -102,7 +103,7 @@ class RequestEncoder:
         """Vectors of texts."""
         if self._text_encoder is None:
             raise RequestProblem(
-                "invalid", f"texts must go with a model that reads them; {self._takes}"
+                "invalid", f"texts must go with a model that reads them; {self.reads}"
             )
         if max(map(len, texts), default=0) > self._limits.characters:
             detail = f"a text may have {self._limits.characters} characters"
@@ -112,22 +113,26 @@ class RequestEncoder:
 
     def rows_of_pictures(self, pictures: Sequence[str]) -> np.ndarray:
         """Pixels of pictures that come as base64, in the size that the model reads."""
-        if not self.takes_pictures:
-            raise RequestProblem(
-                "invalid", f"pictures must go with a model that reads them; {self._takes}"
-            )
+        self._require_pictures()
         size = self.row_shape[0], self.row_shape[1]
         return np.stack([self._pixels(text, size) for text in pictures])
 
-    def _pixels(self, text: str, size: tuple[int, int]) -> np.ndarray:
-        try:
-            data = base64.b64decode(text, validate=True)
-            return read_picture(io.BytesIO(data), size, most_pixels=self._limits.pixels)
-        except (binascii.Error, ValueError) as error:
-            what = "base64" if isinstance(error, binascii.Error) else str(error)
+    def _require_pictures(self) -> None:
+        if not self.takes_pictures:
             raise RequestProblem(
-                "invalid", f"pictures must be PNG, JPEG, WebP or BMP: {what}"
-            ) from None
+                "invalid", f"pictures must go with a model that reads them; {self.reads}"
+            )
+
+    def n_pixels(self, text: str) -> int:
+        """Pixels of a picture that comes as base64, by its first bytes."""
+        self._require_pictures()
+        with _bad_pictures_refused():
+            return count_pixels(io.BytesIO(_decoded(text)))
+
+    def _pixels(self, text: str, size: tuple[int, int]) -> np.ndarray:
+        with _bad_pictures_refused():
+            data = io.BytesIO(_decoded(text))
+            return read_picture(data, size, most_pixels=self._limits.pixels)
 
     # Codes
 
@@ -171,11 +176,31 @@ class RequestEncoder:
             raise RequestProblem("invalid", detail) from None
 
     @property
-    def _takes(self) -> str:
+    def reads(self) -> str:
+        """What the model reads, for messages."""
         if self.hasher is None:
             return "this server was started without --model"
         what = ["pictures"] * self.takes_pictures + ["vectors"] * self.takes_vectors
         return f"this one reads {' and '.join(what) or 'none'}"
+
+
+def _decoded(text: str) -> bytes:
+    """Bytes of base64, a piece at a time, so that other threads run in between."""
+    if "=" in text[:-2]:
+        raise ValueError("base64")
+    starts = range(0, len(text), _BASE64_PIECE)
+    pieces = (text[start : start + _BASE64_PIECE] for start in starts)
+    return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+
+
+@contextmanager
+def _bad_pictures_refused() -> Iterator[None]:
+    try:
+        yield
+    except (binascii.Error, ValueError) as error:
+        what = "base64" if isinstance(error, binascii.Error) else str(error)
+        detail = f"pictures must be PNG, JPEG, WebP or BMP: {what}"
+        raise RequestProblem("invalid", detail) from None
 
 
 def load_encoder(

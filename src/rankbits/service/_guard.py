@@ -11,6 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from rankbits.service._limits import Limits
 from rankbits.service._metrics import Metrics
 from rankbits.service._origins import require_host, require_own_page
@@ -90,6 +92,10 @@ class Guard:
             self._metrics.count("rankbits_refused_total", reason=refusal.kind)
         except TimeoutError:
             problem = self._too_slow(exchange)
+        except ClientDisconnect:  # nobody is left to be answered
+            return
+        except asyncio.CancelledError:  # as uvicorn does with what is left when the server ends
+            problem = RequestProblem("unavailable", "the server ends; try again later")
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an answer
             _log.exception("a request failed: %s", exchange.scope["path"])
             problem = RequestProblem(

@@ -12,7 +12,14 @@ from rankbits.service._forms import MAX_ID, Item, ItemBody, ItemList, UpsertAnsw
 from rankbits.service._openapi import body, statuses
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
-from rankbits.service._queries import chosen_way, codes_of, require_batch, rows_of
+from rankbits.service._queries import (
+    chosen_way,
+    codes_of,
+    readable,
+    require_batch,
+    rows_of,
+    run_for,
+)
 from rankbits.service._tokens import require_token
 
 ItemId = Annotated[int, Path(ge=0, le=MAX_ID, description="Id of the item.")]
@@ -66,7 +73,8 @@ def reading_routes(parts: Parts) -> APIRouter:
         """The picture, in the size in which it is stored or no larger than `size`."""
         picture = None
         if parts.images is not None:
-            picture = await parts.batcher.run(parts.images.get, id, size)
+            run = parts.batcher.run if size is None else parts.batcher.run_aside
+            picture = await run(parts.images.get, id, size)
         if picture is None:
             raise RequestProblem("not-found", f"there is no picture of item {id}")
         headers = {"Cache-Control": f"private, max-age={_DAY}"}
@@ -125,10 +133,10 @@ def writing_routes(parts: Parts) -> APIRouter:
     async def put_item(request: Request, id: ItemId) -> Response:  # noqa: A002
         """The answer comes when the item is on the disk: 201 for a new one, 200 for another."""
         require_token(request, parts.token)
-        given = await _bodies.read(request, ItemBody)
-        way = chosen_way(given, ("vector", "code"))
-        values = {"vector": "vectors", "code": "codes"}
-        answer = await _upsert(parts, values[way], [given[way]], np.array([id], np.int64))
+        async with _bodies.reading(parts, request, ItemBody) as given:
+            way = chosen_way(given, ("vector", "code"))
+            values = {"vector": "vectors", "code": "codes"}
+            answer = await _upsert(parts, values[way], [given[way]], np.array([id], np.int64))
         return _bodies.json_response(answer, 201 if answer["created"] else 200)
 
     @router.delete(
@@ -156,17 +164,18 @@ def writing_routes(parts: Parts) -> APIRouter:
     async def upsert(request: Request) -> Response:
         """All of them or none, in one change; the answer comes when it is on the disk."""
         require_token(request, parts.token)
-        given = await _bodies.read(request, UpsertRequest)
-        way = chosen_way(given, ("vectors", "texts", "pictures", "codes"))
-        require_batch(parts, given[way], way)
-        answer = await _upsert(parts, way, given[way], np.asarray(given["ids"], np.int64))
+        async with _bodies.reading(parts, request, UpsertRequest) as given:
+            way = chosen_way(given, ("vectors", "texts", "pictures", "codes"))
+            require_batch(parts, given[way], way)
+            answer = await _upsert(parts, way, given[way], np.asarray(given["ids"], np.int64))
         return _bodies.json_response(answer)
 
     return router
 
 
 async def _upsert(parts: Parts, way: str, values: Any, ids: np.ndarray) -> dict[str, int]:
-    codes, factors = await parts.batcher.run(_codes_of_items, parts, way, values)
+    values = await readable(parts, way, values)
+    codes, factors = await run_for(parts, len(values), _codes_of_items, parts, way, values)
     change = await parts.batcher.write(parts.store.upsert, codes, ids, factors)
     parts.metrics.count("rankbits_written_items_total", len(ids))
     return {"created": change.n_created, "replaced": change.n_replaced}

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -71,15 +72,14 @@ class Items:
         self.has_images = IMAGE in rows.columns()
 
     def _read_labels(self, values: Sequence[Any]) -> None:
-        texts = np.array(["" if value is None else str(value) for value in values], object)
-        names, self._label_rows, counts = np.unique(
-            texts.astype(str), return_inverse=True, return_counts=True
-        )
-        if len(names) > _MOST_LABELS:
+        texts = ["" if value is None else str(value) for value in values]
+        counts = Counter(texts)
+        if len(counts) > _MOST_LABELS:
             return
-        self._label_names = {str(name): place for place, name in enumerate(names)}
-        pairs = zip(map(str, names), map(int, counts), strict=True)
-        self.labels = [(name, n) for name, n in pairs if name]
+        # An array of texts would give each the bytes of the longest.
+        self._label_names = {name: place for place, name in enumerate(sorted(counts))}
+        self._label_rows = np.array([self._label_names[text] for text in texts], np.int64)
+        self.labels = [(name, counts[name]) for name in self._label_names if name]
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 _LOGGERS = ("asyncio", "rankbits.service", "uvicorn.error")
@@ -37,9 +38,9 @@ class OncePerMinute(logging.Filter):
         return True
 
 
-def limit_log_lines() -> None:
-    """Print repeated failures of the server once a minute."""
-    for name in _LOGGERS:
+def limit_log_lines(names: Sequence[str] = _LOGGERS) -> None:
+    """Print repeated failures once a minute."""
+    for name in names:
         logger = logging.getLogger(name)
         if not any(isinstance(one, OncePerMinute) for one in logger.filters):
             logger.addFilter(OncePerMinute())

@@ -10,12 +10,15 @@ from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
 from rankbits.errors import InputError
-from rankbits.service._batching import Batcher, Tables
+from rankbits.service._batching import Batcher, ScanRequest, Tables
 from rankbits.service._encoders import RequestEncoder
 from rankbits.service._images import Images
 from rankbits.service._items import Items
+from rankbits.service._json_fields import Bounds
 from rankbits.service._limits import Limits
 from rankbits.service._metrics import Metrics
+from rankbits.service._pieces import queries_at_once
+from rankbits.service._request_memory import RequestMemory
 from rankbits.service._store import CollectionStore
 
 
@@ -31,7 +34,7 @@ class Parts:
     vectors : the rows of items, row i of item i, or None
     limits : bounds of requests
     token : what a change must be authorized by, None if there are no changes
-    metrics, batcher : of the running server
+    metrics, batcher, memory : of the running server
     """
 
     store: CollectionStore
@@ -43,6 +46,20 @@ class Parts:
     token: str | None
     metrics: Metrics
     batcher: Batcher
+    memory: RequestMemory
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much the fields of a body may hold."""
+        encoder, limits = self.encoder, self.limits
+        return Bounds(
+            rows=limits.batch,
+            ids=limits.allowed,
+            width=encoder.row_shape[0] if encoder.takes_vectors else 0,
+            n_bits=self.store.n_bits,
+            characters=limits.characters,
+            reads=encoder.reads,
+        )
 
     @property
     def accepts(self) -> list[str]:
@@ -83,16 +100,20 @@ def assemble(
         distances, ids = reader.search(BinaryCodes(rows, store.n_bits), k)
         return distances, ids
 
+    def most_queries(scan: ScanRequest) -> int:
+        return queries_at_once(scan.kind, store.code_bytes(), scan.k)
+
     return Parts(
         store=store,
         encoder=encoder,
         items=items,
-        images=None if items is None or not items.has_images else Images(items, images),
+        images=None if items is None or not items.has_images else Images(items, images, limits),
         vectors=_opened(vectors, encoder),
         limits=limits,
         token=token,
         metrics=metrics,
-        batcher=Batcher(search, metrics, limits.batch),
+        batcher=Batcher(search, metrics, most_queries),
+        memory=RequestMemory(limits.memory),
     )
 
 

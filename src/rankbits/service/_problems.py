@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457): JSON objects that a program can tell apart."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from fastapi.responses import JSONResponse
 
 from rankbits.errors import FileFormatError, InputError, RankbitsError, UnknownOutcomeError
 
+_log = logging.getLogger("rankbits.service")
 MEDIA_TYPE = "application/problem+json"
 _PREFIX = "urn:rankbits:problem:"
 KINDS: dict[str, tuple[int, str]] = {  # status and title by the last word of the type
@@ -70,9 +72,19 @@ class RequestProblem(Exception):  # noqa: N818 - a problem, as RFC 9457 calls it
 
 def problem_of(error: RankbitsError) -> RequestProblem:
     """What a caller is told about an error of the library."""
-    detail = " ".join(str(error).split())
-    if isinstance(error, UnknownOutcomeError):
-        return RequestProblem("storage", f"{detail}; look whether the change is there")
     if isinstance(error, InputError) and not isinstance(error, FileFormatError):
-        return RequestProblem("invalid", detail)
-    return RequestProblem("storage", detail)
+        return RequestProblem("invalid", " ".join(str(error).split()))
+    return storage_problem(error)
+
+
+def storage_problem(error: Exception, kind: str = "storage") -> RequestProblem:
+    """What a caller is told about files that cannot be used: not where they are.
+
+    The log has it all, once a minute and kind however many requests fail.
+    """
+    if isinstance(error, UnknownOutcomeError):
+        detail = "the change may or may not be on the disk; look whether it is there"
+    else:
+        detail = "a file of the server cannot be used"
+    _log.error(f"{kind}: {detail}: %s", " ".join(str(error).split()))
+    return RequestProblem(kind, f"{detail}; the server's log says more")

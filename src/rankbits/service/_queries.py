@@ -1,6 +1,7 @@
 """Queries of a request: codes for distances, weights for scores, rows for the vectors of items."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from rankbits.codes.sides import ITEMS
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
 
+_FEW_ROWS = 16
+_HEX = re.compile("[0-9a-fA-F]*")
 _WAYS = ("vectors", "texts", "pictures", "codes", "ids")
 
 
@@ -35,6 +38,15 @@ class Queries:
     def __len__(self) -> int:
         return self.n
 
+    def part(self, rows: slice) -> "Queries":
+        """Some of them."""
+        return Queries(
+            len(range(self.n)[rows]),
+            None if self.codes is None else self.codes[rows],
+            None if self.weights is None else self.weights[rows],
+            None if self.rows is None else self.rows[rows],
+        )
+
 
 def chosen_way(given: Mapping[str, Any], ways: tuple[str, ...] = _WAYS) -> str:
     """The one field that has the rows of a request."""
@@ -55,13 +67,33 @@ def require_batch(parts: Parts, rows: Any, name: str) -> None:
         raise RequestProblem("limit", f"{detail}; send them in several requests")
 
 
+async def run_for(parts: Parts, n_rows: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of work on so many rows; work on many makes nobody wait who has few."""
+    run = parts.batcher.run if n_rows <= _FEW_ROWS else parts.batcher.run_aside
+    return await run(function, *arguments)
+
+
+async def readable(parts: Parts, way: str, values: Any) -> Any:
+    """What `rows_of` reads: pictures are decoded one after the other, all else is as it came."""
+    if way != "pictures":
+        return values
+    n_pixels = 0
+    for text in values:
+        n_pixels += await parts.batcher.run_aside(parts.encoder.n_pixels, text)
+        if n_pixels > parts.limits.pixels:
+            detail = f"the pictures of a request may have {parts.limits.pixels} pixels together"
+            raise RequestProblem("limit", f"{detail}; send smaller ones, or fewer")
+    decode = parts.encoder.rows_of_pictures
+    return np.concatenate([await parts.batcher.run_aside(decode, [text]) for text in values])
+
+
 def rows_of(parts: Parts, way: str, values: Any) -> np.ndarray:
-    """Rows of the model from what a request has."""
+    """Rows of the model from what `readable` gave."""
     if way == "vectors":
         return parts.encoder.rows_of_vectors(values)
     if way == "texts":
         return parts.encoder.rows_of_texts(values)
-    return parts.encoder.rows_of_pictures(values)
+    return np.asarray(values)
 
 
 def codes_of(parts: Parts, values: Any, name: str = "codes") -> BinaryCodes:
@@ -73,38 +105,47 @@ def codes_of(parts: Parts, values: Any, name: str = "codes") -> BinaryCodes:
         if any(len(text) != 2 * n_bytes for text in values):
             detail = f"{name} must have {2 * n_bytes} hexadecimal digits for {n_bits} bits"
             raise RequestProblem("invalid", detail)
-        packed = np.frombuffer(bytes.fromhex("".join(values)), np.uint8).reshape(-1, n_bytes)
+        digits = "".join(values)
+        if not _HEX.fullmatch(digits):
+            raise RequestProblem("invalid", f"{name} must be hexadecimal digits")
+        packed = np.frombuffer(bytes.fromhex(digits), np.uint8).reshape(-1, n_bytes)
     return BinaryCodes(np.ascontiguousarray(packed), n_bits)
 
 
-def resolve(parts: Parts, given: Mapping[str, Any], needs_codes: bool) -> Queries:
+async def resolve(parts: Parts, given: Mapping[str, Any], needs_codes: bool) -> Queries:
     """The queries of a search, however they are given."""
     way = chosen_way(given)
-    require_batch(parts, given[way], way)
+    values = given[way]
+    require_batch(parts, values, way)
     needs_weights = given["query"] == "real" or given["rescore"] == "asymmetric"
     needs_rows = needs_weights or given["rescore"] == "vectors"
     if given["rescore"] == "vectors" and parts.vectors is None:
         raise RequestProblem(
             "invalid", "rescore=vectors must go with --vectors, which was not given"
         )
-    if way == "codes":
+    if way == "codes":  # they need neither model nor disk, and a thread takes longer
         if needs_rows:
             raise RequestProblem(
                 "invalid", "codes have no numbers; give vectors for query=real or rescore"
             )
-        return Queries(len(given["codes"]), codes_of(parts, given["codes"]), None, None)
-    if way == "ids":
-        return _of_items(
-            parts, np.asarray(given["ids"], np.int64), needs_codes, needs_weights, needs_rows
-        )
-    rows = rows_of(parts, way, given[way])
-    return _of_rows(parts, rows, needs_codes, needs_weights)
+        return Queries(len(values), codes_of(parts, values), None, None)
+    needs = needs_codes, needs_weights, needs_rows
+    of_way = _of_items if way == "ids" else _of_rows
+    values = await readable(parts, way, values)
+    queries: Queries = await run_for(parts, len(values), of_way, parts, way, values, *needs)
+    return queries
 
 
 def _of_items(
-    parts: Parts, ids: np.ndarray, needs_codes: bool, needs_weights: bool, needs_rows: bool
+    parts: Parts,
+    way: str,
+    values: np.ndarray,
+    needs_codes: bool,
+    needs_weights: bool,
+    needs_rows: bool,
 ) -> Queries:
     """Items as queries: their codes, or their vectors where codes of items are no queries."""
+    ids = np.asarray(values, np.int64)
     codes = parts.store.codes_of(ids)
     if not needs_rows and codes.side != ITEMS:
         return Queries(len(ids), codes, None, None)
@@ -117,11 +158,15 @@ def _of_items(
     if ids.max(initial=-1) >= len(parts.vectors):
         raise RequestProblem("not-found", f"item {ids.max()} has no row in --vectors")
     with unchanged(parts.vectors):
-        rows = parts.encoder.rows_of_vectors(np.array(parts.vectors[ids]))
-    return _of_rows(parts, rows, needs_codes, needs_weights)
+        vectors = np.array(parts.vectors[ids])
+    return _of_rows(parts, "vectors", vectors, needs_codes, needs_weights, needs_rows)
 
 
-def _of_rows(parts: Parts, rows: np.ndarray, needs_codes: bool, needs_weights: bool) -> Queries:
+def _of_rows(
+    parts: Parts, way: str, values: Any, needs_codes: bool, needs_weights: bool, needs_rows: bool
+) -> Queries:
+    """Rows of the model in every form that a search needs."""
+    rows = rows_of(parts, way, values)
     codes = parts.encoder.encode(rows, "queries") if needs_codes else None
     weights = parts.encoder.weights(rows) if needs_weights else None
-    return Queries(len(rows), codes, weights, rows)
+    return Queries(len(rows), codes, weights, rows if needs_rows else None)

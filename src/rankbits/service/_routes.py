@@ -10,13 +10,13 @@ from fastapi.responses import PlainTextResponse
 from rankbits.codes import BinaryCodes
 from rankbits.errors import RankbitsError
 from rankbits.service import _bodies
-from rankbits.service._answers import as_arrays, as_lists, hex_of
+from rankbits.service._answers import as_arrays, hex_of, search_response
 from rankbits.service._forms import EncodeAnswer, EncodeRequest, SearchAnswer, SearchRequest
 from rankbits.service._openapi import body, statuses
 from rankbits.service._parts import Parts
-from rankbits.service._problems import RequestProblem
-from rankbits.service._queries import chosen_way, require_batch, rows_of
-from rankbits.service._searching import find
+from rankbits.service._problems import storage_problem
+from rankbits.service._queries import chosen_way, readable, require_batch, rows_of, run_for
+from rankbits.service._searching import finding
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,17 +38,15 @@ def search_routes(parts: Parts) -> APIRouter:
         """
         started = time.perf_counter()
         is_binary = _bodies.wants_arrays(request)
-        given = await _bodies.read(request, SearchRequest)
-        result = await find(parts, given)
-        include = given["include"]
-        if is_binary:
-            facts = {"milliseconds": _milliseconds(started)}
-            return _bodies.array_response(as_arrays(result), facts)
-        if "fields" in include:
-            content = await parts.batcher.run(as_lists, parts, result, include)
-        else:
-            content = as_lists(parts, result, include)
-        return _bodies.json_response({**content, "milliseconds": _milliseconds(started)})
+        async with (
+            _bodies.reading(parts, request, SearchRequest) as given,
+            finding(parts, given) as result,
+        ):
+            if is_binary:
+                facts = {"milliseconds": _milliseconds(started)}
+                return _bodies.array_response(as_arrays(result), facts)
+            include = given["include"]
+            return await search_response(parts, result, include, lambda: _milliseconds(started))
 
     @router.post(
         "/encode",
@@ -60,25 +58,29 @@ def search_routes(parts: Parts) -> APIRouter:
     async def encode(request: Request) -> Response:
         """Codes of items or of queries, or real-valued queries, for rows that the model reads."""
         is_binary = _bodies.wants_arrays(request)
-        given = await _bodies.read(request, EncodeRequest)
-        way = chosen_way(given, ("vectors", "texts", "pictures"))
-        require_batch(parts, given[way], way)
-        name, rows, side = await parts.batcher.run(_encoded, parts, way, given)
+        async with _bodies.reading(parts, request, EncodeRequest) as given:
+            way = chosen_way(given, ("vectors", "texts", "pictures"))
+            require_batch(parts, given[way], way)
+            rows = await readable(parts, way, given[way])
+            work = _encoded, parts, way, rows, given["side"]
+            name, rows, side = await run_for(parts, len(rows), *work)
         model = parts.encoder.fingerprint
         facts = {"bits": parts.store.n_bits, "model": model, "side": side}
         if is_binary:
             return _bodies.array_response({name: rows}, facts)
-        return _bodies.json_response({name: _listed(parts, name, rows), **facts})
+        write = lambda: _bodies.json_response({name: _listed(parts, name, rows), **facts})  # noqa: E731
+        response: Response = await run_for(parts, len(rows), write)
+        return response
 
     return router
 
 
-def _encoded(parts: Parts, way: str, given: Any) -> tuple[str, np.ndarray, str | None]:
+def _encoded(parts: Parts, way: str, values: Any, side: str) -> tuple[str, np.ndarray, str | None]:
     """Packed codes or weights, and what codes are for if the model makes a difference."""
-    rows = rows_of(parts, way, given[way])
-    if given["side"] == "weights":
+    rows = rows_of(parts, way, values)
+    if side == "weights":
         return "weights", parts.encoder.weights(rows), None
-    codes = parts.encoder.encode(rows, given["side"])
+    codes = parts.encoder.encode(rows, side)
     return "codes", codes.packed, codes.side
 
 
@@ -106,7 +108,7 @@ def status_routes(parts: Parts) -> APIRouter:
     )
     async def metrics() -> Response:
         """Counters and histograms in the text format of Prometheus."""
-        info = await parts.batcher.run(parts.store.info)
+        info = await parts.batcher.look(parts.store.info)
         gauges = {"rankbits_items": info["items"], "rankbits_collection_change": info["change"]}
         return Response(parts.metrics.text(gauges), media_type=_PROMETHEUS)
 
@@ -117,11 +119,11 @@ def status_routes(parts: Parts) -> APIRouter:
 
     @router.get("/readyz", responses=statuses(), summary="Whether searches are answered")
     async def readyz() -> dict[str, str]:
-        """Reads the collection; status 503 if that fails."""
+        """Searches for one item, as a request would; status 503 if that fails."""
         try:
-            await parts.batcher.run(parts.store.reader.refresh)
+            await parts.batcher.look(parts.store.search_once)
         except (RankbitsError, OSError) as error:
-            raise RequestProblem("unavailable", f"the collection cannot be read: {error}") from None
+            raise storage_problem(error, "unavailable") from None
         return {"status": "ready"}
 
     return router

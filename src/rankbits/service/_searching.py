@@ -1,27 +1,31 @@
 """From a search request to its answer: the same calls that a program would make itself.
 
-What can be joined with other requests goes through the batcher. What needs several looks at the
-collection (counts beside items, results whose number nobody knows before) takes them at one moment.
+What can be joined with other requests goes through the batcher, all else is a search of its own.
+Its work is compared with the limits before it begins, and again when items have been counted.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rankbits import index
 from rankbits.codes import BinaryCodes
-from rankbits.errors import InputError
-from rankbits.index import HammingIndex, Ragged
+from rankbits.index import Ragged
 from rankbits.index.results import of_table
+from rankbits.service._alone import LoneSearch, prepare, require_codes
 from rankbits.service._batching import ScanRequest
+from rankbits.service._bodies import Given
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
-from rankbits.service._queries import Queries, resolve
+from rankbits.service._queries import resolve
+from rankbits.service._request_memory import PER_RESULT
 
 _DEFAULT_K = 10
+_FEW_RESULTS = 2000  # of an answer that reserves no memory
+_CODES_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,29 +57,32 @@ class SearchResult:
         return of_table(self.values, self.ids)
 
 
-async def find(parts: Parts, given: Mapping[str, Any]) -> SearchResult:
-    """The answer to a request."""
+@asynccontextmanager
+async def finding(parts: Parts, given: Given) -> AsyncIterator[SearchResult]:
+    """The answer to a request; memory for a large one is reserved until the block ends."""
     _require_consistent(given)
     _require_limits(parts, given)
     needs_codes = given["query"] == "bits" or "codes" in given["include"]
-    needs_codes = needs_codes or "histogram" in given["include"]
-    queries: Queries
-    if given["codes"] is not None:  # they need neither model nor disk, and a thread takes longer
-        queries = resolve(parts, given, needs_codes)
-    else:
-        queries = await parts.batcher.run(resolve, parts, given, needs_codes)
+    queries = await resolve(parts, given, needs_codes or "histogram" in given["include"])
     kind = given["query"]
     parts.metrics.count("rankbits_queries_total", len(queries), kind=kind)
     k = given["k"] if given["k"] is not None or given["radius"] is not None else _DEFAULT_K
-    if _can_be_joined(parts, given):
-        _require_few_results(parts, given, len(queries), k, None)
-        rows = _require_codes(queries).packed if kind == "bits" else np.asarray(queries.weights)
-        values, ids = await parts.batcher.scan(ScanRequest(kind, rows, k))
-        return SearchResult(
-            "distances" if kind == "bits" else "scores", values, ids, None, queries.codes
-        )
-    result: SearchResult = await parts.batcher.run(_find_alone, parts, given, queries, k)
-    return result
+    n_results = len(queries) * (k or 0)
+    search = None
+    if not _can_be_joined(parts, given):
+        search = await parts.batcher.run_aside(prepare, parts, given, queries, k)
+        _require_work(parts, "candidates", len(queries), search.pool)
+        n_results, histogram = await _count(search, n_results)
+    _require_few_results(parts, n_results)
+    n_bytes = PER_RESULT * n_results if n_results > _FEW_RESULTS and not given.has_memory else 0
+    async with parts.memory.reserved(n_bytes):
+        if search is not None:
+            yield await _find_alone(search, histogram)
+            return
+        rows = require_codes(queries).packed if kind == "bits" else np.asarray(queries.weights)
+        values, ids = await parts.batcher.scan(ScanRequest(kind, rows, int(k or 1)))
+        column = "distances" if kind == "bits" else "scores"
+        yield SearchResult(column, values, ids, None, queries.codes)
 
 
 def _require_consistent(given: Mapping[str, Any]) -> None:
@@ -114,110 +121,73 @@ def _can_be_joined(parts: Parts, given: Mapping[str, Any]) -> bool:
     return is_plain and not is_filtered and not {"codes", "histogram"} & {*given["include"]}
 
 
-def _find_alone(
-    parts: Parts, given: Mapping[str, Any], queries: Queries, k: int | None
-) -> SearchResult:
-    """The answer at one moment, by itself."""
-    started = time.perf_counter()
-    moment = parts.store.moment()
-    allowed = _allowed(parts, given)
-    is_ragged = given["radius"] is not None or given["ties"] == "complete"
-    counts = None
-    if is_ragged or "histogram" in given["include"]:
-        counts = moment.tie_counts(_require_codes(queries), allowed=allowed)
-    _require_few_results(parts, given, len(queries), k, counts if is_ragged else None)
-    column, offsets, values, ids = _search(parts, moment, given, queries, k, allowed)
+async def _count(search: LoneSearch, n_results: int) -> tuple[int, np.ndarray | None]:
+    """How many items the answer has, and how many lie at each distance if it tells that."""
+    if not search.is_ragged:
+        _require_few_results(search.parts, n_results)
+    if not search.is_counted:
+        return n_results, None
+    parts, n_queries, moment = search.parts, len(search.queries), search.moment
+    has_histogram = "histogram" in search.given["include"]
+    _require_work(parts, "comparisons", n_queries, len(moment))
+    if has_histogram:
+        _require_few_results(parts, n_queries * (moment.n_bits + 1), "numbers in its histograms")
+
+    def summarize(counts: np.ndarray) -> tuple[int, int, np.ndarray | None]:
+        n_items = _n_nearest(counts, search.k, search.given["radius"]) if search.is_ragged else 0
+        n_candidates = _n_nearest(counts, search.pool, None) if search.pool else 0
+        return n_items, n_candidates, counts if has_histogram else None
+
+    n_items, n_candidates, counts = zip(*await search.count(summarize), strict=True)
+    if search.given["ties"] == "complete":
+        _require_work(parts, "candidates", sum(n_candidates), 1)
+    histogram = np.concatenate(counts) if has_histogram else None
+    return sum(n_items) if search.is_ragged else n_results, histogram
+
+
+async def _find_alone(search: LoneSearch, histogram: np.ndarray | None) -> SearchResult:
+    """The answer by itself."""
+    started, parts = time.perf_counter(), search.parts
+    answer = await search.search()
     parts.metrics.observe("rankbits_scan_seconds", time.perf_counter() - started)
-    result = SearchResult(column, values, ids, offsets, queries.codes)
-    if "histogram" in given["include"]:
-        result = replace(result, histogram=counts)
-    if "codes" in given["include"]:
-        result = replace(result, item_codes=moment.codes(result.ragged().ids))
-    return result
+    result = SearchResult(
+        search.column, answer.values, answer.ids, answer.offsets, search.queries.codes, histogram
+    )
+    if "codes" not in search.given["include"]:
+        return result
+    ids = result.ragged().ids
+    groups = [ids[start : start + _CODES_AT_ONCE] for start in range(0, len(ids), _CODES_AT_ONCE)]
+    codes = [await parts.batcher.run_aside(search.moment.codes, group) for group in groups or [ids]]
+    packed = np.concatenate([group.packed for group in codes])
+    return replace(result, item_codes=BinaryCodes(packed, codes[0].n_bits))
 
 
-def _search(
-    parts: Parts,
-    moment: HammingIndex,
-    given: Mapping[str, Any],
-    queries: Queries,
-    k: int | None,
-    allowed: np.ndarray | None,
-) -> tuple[str, np.ndarray | None, np.ndarray, np.ndarray]:
-    """Column, offsets, values and ids."""
-    if given["query"] == "real":
-        correction = parts.encoder.correction(moment.has_factors)
-        weights, k = queries.weights, int(k or 1)
-        scores, ids = moment.search_real(weights, k, allowed=allowed, correction=correction)
-        return "scores", None, scores, ids
-    codes = _require_codes(queries)
-    if given["rescore"] is not None:
-        finer = {"rescore": _rescore(parts, given, queries), "pool": given["pool"]}
-        k = int(k or 1)
-        scores, ids = moment.search(codes, k, given["ties"], allowed=allowed, **finer)
-        return "scores", None, scores, ids
-    if k is None:
-        return "distances", *moment.within(codes, given["radius"], allowed=allowed)
-    answer = moment.search(codes, k, given["ties"], allowed=allowed)
-    ragged = answer if isinstance(answer, Ragged) else of_table(*answer)
-    if given["radius"] is not None:
-        return "distances", *_within(ragged, given["radius"])
-    if given["ties"] == "complete":
-        return "distances", *ragged
-    return "distances", None, *answer
+def _n_nearest(counts: np.ndarray, k: int | None, radius: int | None) -> int:
+    """How many items the queries have, from the number at each distance, ties of the k-th too."""
+    n_near = np.cumsum(counts, axis=1)
+    n_of_query = n_near[:, -1]
+    if k is not None:
+        farthest = np.minimum((n_near < k).sum(axis=1), n_near.shape[1] - 1)
+        n_of_query = np.take_along_axis(n_near, farthest[:, None], axis=1)[:, 0]
+    if radius is not None:
+        n_of_query = np.minimum(n_of_query, n_near[:, min(radius, n_near.shape[1] - 1)])
+    return int(n_of_query.sum())
 
 
-def _within(answer: Ragged, radius: int) -> Ragged:
-    """What is no farther than a radius."""
-    is_near = answer.distances <= radius
-    counts = np.bincount(answer.queries()[is_near], minlength=len(answer.counts))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Ragged(offsets, answer.distances[is_near], answer.ids[is_near])
+def _require_work(parts: Parts, name: str, n_queries: int, n_of_each: int) -> None:
+    """Refuse a request that would cost more work than one may."""
+    most = getattr(parts.limits, name)
+    if n_queries * n_of_each > most:
+        what = {"candidates": "queries times pool", "comparisons": "queries times items"}[name]
+        detail = f"{name}, {what}, may be {most}, this request has {n_queries * n_of_each}"
+        raise RequestProblem("limit", f"{detail}; send fewer queries at once")
 
 
-def _rescore(parts: Parts, given: Mapping[str, Any], queries: Queries) -> Any:
-    if given["rescore"] == "weighted_bits":
-        return index.weighted_bits(np.asarray(given["weights"], np.float64))
-    if given["rescore"] == "asymmetric":
-        return index.asymmetric(queries.weights)
-    return index.vectors(parts.vectors, queries.rows, given["metric"])
-
-
-def _allowed(parts: Parts, given: Mapping[str, Any]) -> np.ndarray | None:
-    """Ids that may be returned; None for all."""
-    allowed = None if given["allowed"] is None else np.asarray(given["allowed"], np.int64)
-    if given["labels"] is None:
-        return allowed
-    if parts.items is None:
-        raise InputError("labels must go with a table of items, which this server has none of")
-    labelled = parts.items.labelled(given["labels"])
-    return labelled if allowed is None else np.intersect1d(labelled, allowed)
-
-
-def _require_codes(queries: Queries) -> BinaryCodes:
-    if queries.codes is None:
-        raise LookupError("codes of the queries were not resolved")
-    return queries.codes
-
-
-def _require_few_results(
-    parts: Parts, given: Mapping[str, Any], n_queries: int, k: int | None, counts: np.ndarray | None
-) -> None:
+def _require_few_results(parts: Parts, n_results: int, what: str = "items") -> None:
     """Refuse an answer that is too large, before it is collected."""
-    n_results = n_queries * (k or 0)
-    if counts is not None:
-        n_near = np.cumsum(counts, axis=1)
-        n_of_query = n_near[:, -1]
-        if k is not None:
-            farthest = np.minimum((n_near < k).sum(axis=1), n_near.shape[1] - 1)
-            n_of_query = np.take_along_axis(n_near, farthest[:, None], axis=1)[:, 0]
-        if given["radius"] is not None:
-            reach = min(given["radius"], n_near.shape[1] - 1)
-            n_of_query = np.minimum(n_of_query, n_near[:, reach])
-        n_results = int(n_of_query.sum())
     if n_results > parts.limits.results:
         raise RequestProblem(
             "limit",
-            f"an answer may have {parts.limits.results} items, this one would have {n_results}; "
+            f"an answer may have {parts.limits.results} {what}, this one would have {n_results}; "
             "lower k or radius, or send fewer queries",
         )

@@ -1,11 +1,14 @@
 """Running the application with uvicorn: one process, its own socket, a quiet end."""
 
 import asyncio
+import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rankbits._check import extra
@@ -14,7 +17,9 @@ from rankbits.service._connections import BACKLOG, Connections
 from rankbits.service._limits import Limits
 from rankbits.service._log_lines import limit_log_lines, log_loop_error
 
+_log = logging.getLogger("rankbits.service")
 _SWITCH_SECONDS = 0.0002
+_END_SECONDS = 5  # of the time after a signal, for threads to end once requests were cancelled
 
 
 def serve(
@@ -39,16 +44,19 @@ def serve(
     on_ready : callable or None, default=None
         Called with the address once requests are accepted.
     grace_seconds : int, default=30
-        How long requests may take to finish after the signal.
+        How long the end may take after the signal. Requests may take all of it but some seconds to
+        finish, then they are cancelled. A thread that runs on does not hold the process: it ends
+        without it, with exit code 1, and a change that was not acknowledged is whole or not there.
     access_log : bool, default=False
         Whether each request is a line on standard error.
     """
-    server = build_server(app, grace_seconds=grace_seconds, access_log=access_log)
+    most_seconds = max(1, grace_seconds - _END_SECONDS)
+    server = build_server(app, grace_seconds=most_seconds, access_log=access_log)
     limit_log_lines()
     # A thread that comes back from a search waits so long for the event loop to let it go on.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with listening(host, port) as listener:
-        asyncio.run(_run(server, listener, on_ready))
+        asyncio.run(_run(server, listener, on_ready, _LastResort(grace_seconds)))
 
 
 def build_server(app: Any, *, grace_seconds: int = 30, access_log: bool = False) -> Any:
@@ -80,13 +88,41 @@ def _limits_of(app: Any) -> Limits:
     return getattr(parts, "limits", None) or Limits()
 
 
+class _LastResort:
+    """Ends the process some time after its first signal, whatever its threads do."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = threading.Timer(max(0.5, seconds - 1), self._leave)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        """Begin to wait, once."""
+        if self._timer.ident is None:
+            self._timer.start()
+
+    @staticmethod
+    def _leave() -> None:
+        _log.error("work that went on after the signal is given up")
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(1)
+
+
 async def _run(
-    server: Any, listener: socket.socket, on_ready: Callable[[str], None] | None
+    server: Any,
+    listener: socket.socket,
+    on_ready: Callable[[str], None] | None,
+    last_resort: _LastResort,
 ) -> None:
+    def stop() -> None:
+        last_resort.start()
+        server.stop()
+
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(log_loop_error)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, stop)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started and not task.done():
         await asyncio.sleep(0.01)

@@ -7,6 +7,7 @@ so a search never waits for a commit.
 
 import os
 import threading
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,7 @@ class CollectionStore:
         # Asking the collection looks at the disk each time, and these never change.
         self.n_bits, self.has_factors = self.reader.n_bits, self.reader.has_factors
         self._write_lock = threading.Lock()
+        self._code_bytes, self._next_count = 0, 0.0
         self._ids: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
 
     @property
@@ -78,6 +80,18 @@ class CollectionStore:
     def moment(self) -> HammingIndex:
         """The collection as it stands, for an answer that takes several calls."""
         return self.reader.index(kind="scan")
+
+    def search_once(self) -> None:
+        """Do what a search does, for one query and one item, so that it fails where they would."""
+        code = BinaryCodes(np.zeros((1, self.n_bytes), np.uint8), self.n_bits)
+        self.moment().search(code, 1, n_threads=1)
+
+    def code_bytes(self) -> int:
+        """Bytes of all codes, as they were a second ago at most: to ask looks at the disk."""
+        now = time.monotonic()
+        if now >= self._next_count:
+            self._code_bytes, self._next_count = len(self.reader) * self.n_bytes, now + 1
+        return self._code_bytes
 
     def codes_of(self, ids: np.ndarray) -> BinaryCodes:
         """Codes of items, which must be there."""
