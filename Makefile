@@ -9,7 +9,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := $(wildcard src/native/*)
-# Without these, a benchmark would compare one thread of ours with all of theirs.
+# Without these, a benchmark would compare one thread of ours with all of theirs, and tests that run beside each other
+# would wait for each other: threads of BLAS spin.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 LOCK := --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
@@ -21,11 +22,11 @@ demo: $(INSTALLED)
 test: lint pytest
 
 pytest: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 # By file: what a module's tests share, such as a run of the demo, is computed once.
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check src tests benchmarks examples tools

@@ -55,7 +55,7 @@ def test_storage_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path)
 def test_any_call_that_fails_leaves_a_state_that_its_writer_can_explain(tmp_path):
     counts = holds("failing", tmp_path, "--looks", "--random", 10, "--saves", 7, "--seed", 5)
     assert counts["runs_hit"] > 7
-    assert counts["saves_hit"] + counts["loads_hit"] > 5
+    assert counts.get("saves_hit", 0) + counts.get("loads_hit", 0) > 5
 
 
 @pytest.mark.slow

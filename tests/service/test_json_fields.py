@@ -103,5 +103,5 @@ def test_a_bad_body_of_any_shape_is_refused_for_a_small_multiple_of_its_size(nam
 
 def test_a_header_of_arrays_with_too_many_elements_is_refused():
     header = b"[" + b"[]," * 100_000 + b"[]]"
-    with pytest.raises(InputError, match="at most 32768 lists and elements"):
+    with pytest.raises(InputError, match="at most 32768 values"):
         _wire.load(len(header).to_bytes(8, "little") + header)

@@ -9,6 +9,7 @@ import safetensors.numpy
 
 import rankbits
 from rankbits import methods
+from rankbits._json import seal
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods import persistence
 
@@ -42,11 +43,12 @@ def forge(saved, tmp_path):
         record["n_features_in"] = n_features or record["n_features_in"]
         content = safetensors.numpy.save(tensors | dict(arrays))
         record["arrays_sha256"] = hashlib.sha256(content).hexdigest()
-        record["json_sha256"] = persistence._checksum(record)
+        fields = {name: record[name] for name in persistence._FIELDS}
         folder = tmp_path / "forged"
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(content)
-        (folder / "model.json").write_text(json.dumps(record))
+        sealed = seal(persistence.FORMAT, persistence.VERSION, fields)
+        (folder / "model.json").write_bytes(sealed)
         return folder
 
     return forge
