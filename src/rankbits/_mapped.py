@@ -12,12 +12,12 @@ file, or go away: a mapping holds on to the file that it was made of.
 import mmap
 import os
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +28,16 @@ from rankbits.errors import FileFormatError, RankbitsError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-_watches: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
+
+
+class Watch(NamedTuple):
+    """A watch by its number, and whether it has the file, so that it can look at its size."""
+
+    number: int
+    has_file: bool
+
+
+_watches: WeakKeyDictionary[mmap.mmap, Watch] = WeakKeyDictionary()
 
 
 class Change(IntEnum):
@@ -57,19 +66,20 @@ class MappedFile:
     mapping : the bytes
     n_bytes : how many bytes the file must have
     name : what messages call the file
+    watch : what looks at the file
     remedy : what messages advise
     """
 
     mapping: mmap.mmap
     n_bytes: int
     name: str
+    watch: "Watch"
     remedy: str = "write the file again and load it anew"
 
     @classmethod
     def of(cls, mapping: mmap.mmap, name: str, handle: int, remedy: str) -> "MappedFile":
         """A mapping from its beginning on of a file, of which `handle` is an open descriptor."""
-        _watch(mapping, os.dup(handle))
-        return cls(mapping, len(mapping), name, remedy)
+        return cls(mapping, len(mapping), name, _watched(mapping, os.dup(handle)), remedy)
 
     @classmethod
     def behind(cls, array: np.ndarray) -> "MappedFile | None":
@@ -87,16 +97,18 @@ class MappedFile:
             owner.size()
         except (OSError, ValueError):  # anonymous memory
             return None
-        if owner not in _watches:
-            _watch(owner, _handle_of(name, owner))
-        return cls(owner, start + len(owner), name or "the file behind the array")
+        watch = _watches.get(owner) or _watched(owner, _handle_of(name, owner))
+        return cls(owner, start + len(owner), name or "the file behind the array", watch)
 
     def change(self) -> Change:
         """What has happened to the file since it was mapped.
 
         Whoever can write to a mapping may do so: then only what was cut off counts.
         """
-        change = Change(_native.look_at_mapping(_watches[self.mapping]))
+        look = _native.look_at_mapping(self.watch.number)
+        if look == Change.NONE and self.watch.has_file:
+            return Change.NONE
+        change = Change(look)
         if change == Change.FAILED:
             raise self._unknown("its status cannot be read")
         try:
@@ -130,7 +142,7 @@ class MappedFile:
         if change == Change.UNKNOWN:
             if verify is not None:
                 verify()
-            _native.accept_mapping(_watches[self.mapping])
+            _native.accept_mapping(self.watch.number)
             return
         if change == Change.WRITTEN:
             what = "was written to while it was in use"
@@ -140,21 +152,27 @@ class MappedFile:
         raise FileFormatError(f"{self.name} {what}; {self.remedy}")
 
 
-@contextmanager
-def unchanged(*sources: Any) -> Iterator[None]:
+class unchanged:  # noqa: N801 - reads as a statement: with unchanged(x):
     """A block in which the files behind arrays stay as they are; if not, a FileFormatError.
+
+    Every search is in such a block, so it is a class: a generator would take longer.
 
     Parameters
     ----------
     sources : arrays, `Mapped` objects, or anything else, which is left alone
     """
-    files = [file for file in map(_mapped_of, sources) if file is not None]
-    for file in files:
-        file.require_same_file()
-    try:
-        yield
-    finally:  # what was read of a file that changed may also have led to an error
-        for file in files:
+
+    __slots__ = ("_files",)
+
+    def __init__(self, *sources: Any) -> None:
+        self._files = [file for file in map(_mapped_of, sources) if file is not None]
+
+    def __enter__(self) -> None:
+        for file in self._files:
+            file.require_same_file()
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._files:  # what was read of a changed file may also have led to an error
             file.require_same_file()
 
 
@@ -177,15 +195,19 @@ def map_npy(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def _mapped_of(source: Any) -> Mapped | None:
+    if source is None:
+        return None
     if isinstance(source, np.ndarray):
         return None if source.base is None else MappedFile.behind(source)
     return source if hasattr(source, "require_same_file") else None
 
 
-def _watch(mapping: mmap.mmap, handle: int) -> None:
-    watch = _native.watch_mapping(np.frombuffer(mapping, np.uint8), handle)
-    _watches[mapping] = watch
-    weakref.finalize(mapping, _native.release_mapping, watch).atexit = False
+def _watched(mapping: mmap.mmap, handle: int) -> Watch:
+    """A new watch of a mapping, which takes over the descriptor of its file."""
+    number = _native.watch_mapping(np.frombuffer(mapping, np.uint8), handle)
+    _watches[mapping] = watch = Watch(number, handle >= 0)
+    weakref.finalize(mapping, _native.release_mapping, number).atexit = False
+    return watch
 
 
 def _handle_of(name: str, mapping: mmap.mmap) -> int:

@@ -315,6 +315,7 @@ def test_everything_can_be_done_by_keyboard_alone(browser, url, folder, collecti
         visit.settle()
         assert visit.text("#asked span").startswith("The query is item 8,")
         visit.open("/?item=8")
+        visit.settle()
         press("Tab")
         press("Enter")  # the skip link
         press("Tab")

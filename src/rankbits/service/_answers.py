@@ -1,14 +1,14 @@
 """Answers to searches, as JSON or as arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 from fastapi import Response
 
 from rankbits.codes import BinaryCodes
-from rankbits.service._bodies import json_response, json_text
+from rankbits.service._bodies import json_response, json_text, small_json_response
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
 from rankbits.service._searching import SearchResult
@@ -29,7 +29,8 @@ async def search_response(
 
     n_texts = result.ids.size + (0 if result.histogram is None else result.histogram.size)
     if n_texts <= _FEW and fields is None:
-        return write()
+        content = as_lists(result, include, None)
+        return small_json_response({**content, "milliseconds": milliseconds()})
     response: Response = await parts.batcher.run_aside(write)
     return response
 
@@ -58,23 +59,29 @@ def as_lists(
     result: SearchResult, include: Sequence[str], fields: Mapping[int, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
     """Lists for JSON, one of each kind for each query, without places that are left over."""
-    answer = result.ragged()
-    ids, values = answer.ids.tolist(), answer.distances.tolist()
-    ends = answer.offsets.tolist()
-    slices = [slice(a, b) for a, b in pairwise(ends)]
-    content: dict[str, Any] = {
-        "ids": [ids[part] for part in slices],
-        result.column: [values[part] for part in slices],
-    }
+    ids, values = _rows(result)
+    content: dict[str, Any] = {"ids": ids, result.column: values}
     if "codes" in include:
-        digits = hex_of(result.item_codes)
+        digits = iter(hex_of(result.item_codes))
         content["query_codes"] = hex_of(result.query_codes)
-        content["codes"] = [digits[part] for part in slices]
+        content["codes"] = [list(islice(digits, len(row))) for row in ids]
     if fields is not None:
-        content["fields"] = [[fields[item] for item in ids[part]] for part in slices]
+        content["fields"] = [[fields[item] for item in row] for row in ids]
     if result.histogram is not None:
         content["histogram"] = result.histogram.tolist()
     return content
+
+
+def _rows(result: SearchResult) -> tuple[list[Any], list[Any]]:
+    """Ids and values, a list for each query."""
+    if result.offsets is None:
+        ids, values = result.ids.tolist(), result.values.tolist()
+        if all(row and row[-1] >= 0 for row in ids):  # places are left over at the end of a row
+            return ids, values
+    answer = result.ragged()
+    slices = [slice(a, b) for a, b in pairwise(answer.offsets.tolist())]
+    ids, values = answer.ids.tolist(), answer.distances.tolist()
+    return [ids[part] for part in slices], [values[part] for part in slices]
 
 
 def as_arrays(result: SearchResult) -> dict[str, np.ndarray]:

@@ -83,9 +83,9 @@ class Batcher:
     async def scan(self, scan: ScanRequest) -> Tables:
         """The answer to a scan, which may be found together with others, or in pieces."""
         most = self._most(scan)
+        if len(scan.rows) <= most:
+            return await self._answer(scan, most)
         answers = [await self._answer(piece, most) for piece in scan.pieces(most)]
-        if len(answers) == 1:
-            return answers[0]
         values, ids = zip(*answers, strict=True)
         return np.concatenate(values), np.concatenate(ids)
 

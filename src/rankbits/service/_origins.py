@@ -8,6 +8,7 @@ what a page of another origin asks for is refused by what browsers say of it, be
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rankbits.service._problems import RequestProblem
 
@@ -49,6 +50,7 @@ def host_name(host: str) -> str:
     )
 
 
+@lru_cache(256)
 def is_address(name: str) -> bool:
     """Whether the name of a Host header is an IP address.
 

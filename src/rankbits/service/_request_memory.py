@@ -7,13 +7,14 @@ Whoever finds too little waits for its turn; where too many wait already, the an
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from rankbits.service._problems import RequestProblem
 
 PER_BODY_BYTE = 8  # bytes while a byte of a body is received, read and answered
 PER_RESULT = 256  # bytes while an item of an answer is collected and written
 _MOST_WAITING = 64
+_NOTHING = nullcontext()  # for small requests, which reserve nothing
 
 
 class RequestMemory:
@@ -28,10 +29,12 @@ class RequestMemory:
         self._total = self._free = n_bytes
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    @asynccontextmanager
-    async def reserved(self, n_bytes: int) -> AsyncIterator[None]:
+    def reserved(self, n_bytes: int) -> AbstractAsyncContextManager[None]:
         """Hold so many bytes during a block, all that there are if it is more than that."""
-        n_bytes = min(n_bytes, self._total)
+        return self._reserved(min(n_bytes, self._total)) if n_bytes else _NOTHING
+
+    @asynccontextmanager
+    async def _reserved(self, n_bytes: int) -> AsyncIterator[None]:
         await self._take(n_bytes)
         try:
             yield
@@ -39,7 +42,7 @@ class RequestMemory:
             self._give_back(n_bytes)
 
     async def _take(self, n_bytes: int) -> None:
-        if n_bytes == 0 or (not self._waiting and n_bytes <= self._free):
+        if not self._waiting and n_bytes <= self._free:
             self._free -= n_bytes
             return
         if len(self._waiting) >= _MOST_WAITING:

@@ -51,14 +51,13 @@ class Connection:
         self.require_process()
         self._limit.n_looks = 0
         roll_back(self._database)  # Ctrl-C may have come before a transaction could be ended
-        self._files.require()
         if self._files.is_written():
             self._database = self._reconnected(self._database)
         return self._database
 
     def require_in_place(self) -> None:
         """Raise unless the files that are open lie at their names."""
-        self._files.require()
+        self._files.is_written()
 
     def note_write(self) -> None:
         """Say that this connection may have written to the database just now."""
