@@ -295,3 +295,14 @@ def test_storage_that_does_not_tell_about_a_file_is_an_error(path, monkeypatch):
     monkeypatch.setattr("rankbits._native.look_at_mapping", lambda watch: 4)
     with pytest.raises(RankbitsError, match="could not be compared with what was mapped: its sta"):
         read(array, lambda: None)
+
+
+def test_a_mapping_that_dies_runs_no_python_code_that_ctrl_c_could_be_lost_in(path):
+    array = map_npy(path)
+    calls = []
+    sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+    try:
+        del array
+    finally:
+        sys.setprofile(None)
+    assert calls == []

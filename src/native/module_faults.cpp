@@ -8,5 +8,15 @@ void define_faults(nb::module_& m) {
         nb::arg("bytes").noconvert(), nb::arg("file"));
     m.def("look_at_mapping", [](int watch) { return static_cast<int>(look_at_mapping(watch)); }, nb::arg("watch"));
     m.def("accept_mapping", &accept_mapping, nb::arg("watch"));
-    m.def("release_mapping", &release_mapping, nb::arg("watch"));
+    // The callback of a weak reference, which is native on purpose: Ctrl-C is raised between two steps of Python code, and what code that runs
+    // when an object dies raises is lost.
+    m.def(
+        "release_mapping",
+        [](nb::handle watch) {
+            if (!nb::hasattr(watch, "number")) return;  // it was interrupted while it was made
+            release_mapping(nb::cast<int>(watch.attr("number")));
+            nb::handle table = watch.attr("table").ptr();
+            if (PyDict_DelItem(table.ptr(), nb::object(watch.attr("key")).ptr()) != 0) PyErr_Clear();
+        },
+        nb::arg("watch"));
 }

@@ -17,8 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,14 +29,25 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-class Watch(NamedTuple):
-    """A watch by its number, and whether it has the file, so that it can look at its size."""
+class Watch(weakref.ref[mmap.mmap]):
+    """A watch of a mapping, which ends with it.
+
+    Attributes
+    ----------
+    number : what native code calls it
+    has_file : whether it has the file, so that it can look at its size
+    table, key : where it is found, and what native code takes it out of
+    """
+
+    __slots__ = ("has_file", "key", "number", "table")
 
     number: int
     has_file: bool
+    table: "dict[int, Watch]"
+    key: int
 
 
-_watches: WeakKeyDictionary[mmap.mmap, Watch] = WeakKeyDictionary()
+_watches: dict[int, Watch] = {}  # by id of the mapping
 
 
 class Change(IntEnum):
@@ -97,7 +107,7 @@ class MappedFile:
             owner.size()
         except (OSError, ValueError):  # anonymous memory
             return None
-        watch = _watches.get(owner) or _watched(owner, _handle_of(name, owner))
+        watch = _watches.get(id(owner)) or _watched(owner, _handle_of(name, owner))
         return cls(owner, start + len(owner), name or "the file behind the array", watch)
 
     def change(self) -> Change:
@@ -204,9 +214,10 @@ def _mapped_of(source: Any) -> Mapped | None:
 
 def _watched(mapping: mmap.mmap, handle: int) -> Watch:
     """A new watch of a mapping, which takes over the descriptor of its file."""
-    number = _native.watch_mapping(np.frombuffer(mapping, np.uint8), handle)
-    _watches[mapping] = watch = Watch(number, handle >= 0)
-    weakref.finalize(mapping, _native.release_mapping, number).atexit = False
+    watch = Watch(mapping, _native.release_mapping)
+    watch.table, watch.key, watch.has_file = _watches, id(mapping), handle >= 0
+    watch.number = _native.watch_mapping(np.frombuffer(mapping, np.uint8), handle)
+    _watches[watch.key] = watch
     return watch
 
 
