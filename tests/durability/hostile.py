@@ -15,10 +15,9 @@ import sqlite3
 import time
 import traceback
 import warnings
-import zipfile
 from contextlib import closing
-from pathlib import Path
 
+import internals
 import numpy as np
 from hostile_rows import Rows, mutate_field, mutate_ids_against_codes, mutate_rows, pick
 from hostile_schema import mutate_files, mutate_schema
@@ -36,10 +35,6 @@ VICTIM = b"a file of somebody else\n"
 
 
 # Valid collections
-
-
-OLD_FORMATS = ("format1", "format2")
-ARCHIVES = Path(__file__).parents[1] / "index" / "data"
 
 
 def build_templates(base):
@@ -75,12 +70,7 @@ def build_templates(base):
                     factors_for(rng, collection, len(unsealed)),
                 )
                 collection.add(codes, ids=list(unsealed), **factors)
-    for number, name in enumerate(OLD_FORMATS, len(shapes)):
-        older = base / f"template-{number}"
-        with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as archive:
-            archive.extractall(older)
-        (older / "content.npz").unlink()
-    return [*shapes, *OLD_FORMATS]
+    return list(shapes)
 
 
 MUTATIONS = {
@@ -123,16 +113,16 @@ class Case:
     def name_segment(self, path, crc, n):
         """Let the manifest name a file as it is now."""
         with self.rows() as rows:
-            for row, fields in rows.of(rows.manifest):
+            for row, fields in rows.of(internals.MANIFEST):
                 if fields[0] == int(path.stem):
-                    rows.set(rows.manifest, fields, "header_crc", crc)
+                    rows.set(internals.MANIFEST, fields, "header_crc", crc)
                     if self.rng.random() < 0.7 and n < 2**63:
-                        before = rows.value(rows.manifest, fields, "n")
-                        alive = rows.value(rows.manifest, fields, "n_alive")
-                        rows.set(rows.manifest, fields, "n", n)
+                        before = rows.value(internals.MANIFEST, fields, "n")
+                        alive = rows.value(internals.MANIFEST, fields, "n_alive")
+                        rows.set(internals.MANIFEST, fields, "n", n)
                         if isinstance(before, int) and isinstance(alive, int):
-                            rows.set(rows.manifest, fields, "n_alive", alive + n - before)
-                    rows.put(rows.manifest, row, fields)
+                            rows.set(internals.MANIFEST, fields, "n_alive", alive + n - before)
+                    rows.put(internals.MANIFEST, row, fields)
 
     def mutate(self):
         """One mutation, or a few on top of each other; files last, as they hide the rest."""

@@ -76,11 +76,6 @@ class Rows:
             return False
         return True
 
-    @property
-    def manifest(self):
-        """The table that names the files."""
-        return next(table for table in internals.MANIFEST if table in self.columns)
-
     def value(self, table, fields, column):
         return fields[self.columns[table].index(column)]
 
@@ -107,14 +102,14 @@ class Rows:
         lengths = {}
         if "codes" in self.columns:
             lengths = {fields[0]: fields[1] for _, fields in self.of("codes")}
-        for row, fields in self.of(self.manifest):
+        for row, fields in self.of(internals.MANIFEST):
             number, n, n_alive, *_ = fields
             ids = lengths.get(number)
             if isinstance(ids, bytes):
                 n = len(ids) // 8
             if isinstance(n, int):
                 n_alive = max(n - marks.get(number, 0), -(2**63))
-            self.put(self.manifest, row, [number, n, n_alive, *fields[3:]])
+            self.put(internals.MANIFEST, row, [number, n, n_alive, *fields[3:]])
 
 
 def crc_of(fields):

@@ -11,8 +11,8 @@ from rankbits.index.disk import building, connection
 from rankbits.index.store import changes
 
 DATABASE = "collection.sqlite"
-COUNTED = {"n_segments": "segments", "n_batches": "pending", "n_parts": "parts"}  # in table state
-MANIFEST = ("parts", "segments")  # the table that names the files, in one format or the other
+COUNTED = {"n_parts": "parts"}  # in table state
+MANIFEST = "parts"  # the table that names the files
 
 
 def seal_early():

@@ -15,7 +15,7 @@ from storage import Call
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """Collections of this rankbits, and one of each older format."""
+    """Collections of several shapes."""
     base = tmp_path_factory.mktemp("hostile")
     return base, build_templates(base)
 
@@ -45,7 +45,7 @@ def test_a_segment_that_is_put_together_again_is_the_same(base):
 
 
 @pytest.mark.parametrize("mutation", [m for m in MUTATIONS if m is not mutate_files])
-def test_a_mutation_changes_something_in_every_format_under_right_checksums(base, mutation):
+def test_a_mutation_changes_something_under_right_checksums(base, mutation):
     folder, names = base
     n_changed = dict.fromkeys(names, 0)
     for seed in range(60):
@@ -62,7 +62,7 @@ def test_a_mutation_changes_something_in_every_format_under_right_checksums(base
                 assert all(
                     row[-1] == rows.crc_of(t, f) for t in rows.columns for row, f in rows.of(t)
                 )
-    for name in ("format1", "format2", "listed ids"):
+    for name in ("listed ids", "factors"):
         assert n_changed[name] >= 2
 
 

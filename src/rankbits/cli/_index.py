@@ -320,15 +320,5 @@ def check(folder: Folder) -> None:
     _print(started, index=folder, is_whole=True, **result)
 
 
-@index.command()
-def upgrade(folder: Folder) -> None:
-    """Convert INDEX from an older format to the current one, in one step."""
-    with input_errors_exit_1():
-        version = Collection.upgrade(folder)
-        with Collection.open(folder, verify=False) as collection:
-            result = collection.info()
-    print_json({"index": folder, "format_before": version, **result})
-
-
 def _print(started: float, **result: Any) -> None:
     print_json({**result, "seconds": round(time.monotonic() - started, 3)})

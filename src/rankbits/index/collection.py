@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rankbits.errors import InputError
-from rankbits.index.disk import Database, upgrade_collection, write_collection
+from rankbits.index.disk import Database, write_collection
 from rankbits.index.disk.check import check, describe
 from rankbits.index.disk.segment_file import FileSegment
 from rankbits.index.engines.searcher import Searcher
@@ -131,11 +131,6 @@ class Collection(Searchable):
         searcher = Searcher(kind, n_threads, options)
         database = Database.open(Path(folder), is_writer=bool(writable))
         return cls(database, searcher, is_writable=bool(writable), verify=bool(verify))
-
-    @staticmethod
-    def upgrade(folder: str | os.PathLike[str]) -> int:
-        """Convert a collection of an older format, in one step; returns the format it had."""
-        return upgrade_collection(Path(folder))
 
     def __enter__(self) -> Self:
         return self

@@ -49,8 +49,6 @@ class BaseHasher(Estimator):
 
     # How queries may be compared with items: as bits by Hamming distance, as real numbers by score.
     query_kinds: ClassVar[tuple[str, ...]] = ("bits", "real")
-    # Parameters, arrays and facts that models of an earlier rankbits have under another name.
-    _former_names: ClassVar[dict[str, str]] = {}
     # Parameters of a machine or a session, which a saved model neither has nor may set.
     _unsaved_params: ClassVar[tuple[str, ...]] = ()
 

@@ -121,10 +121,7 @@ def _rebuild(record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
             f"known: {', '.join(names())}"
         )
     method_class = class_of(method)
-    params, facts, arrays = (
-        _rename(values, method_class._former_names)
-        for values in (_read_dict(record, "params"), _read_dict(record, "facts"), arrays)
-    )
+    params, facts = _read_dict(record, "params"), _read_dict(record, "facts")
     known = set(method_class._get_param_names()) - set(method_class._unsaved_params)
     unknown = sorted(set(params) - known)
     if unknown:
@@ -153,11 +150,6 @@ def _read_dict(record: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise FileFormatError(f"the {name} in {_FACTS} must be a dict, got {values!r:.40}")
     return values
-
-
-def _rename(values: dict[str, Any], former_names: dict[str, str]) -> dict[str, Any]:
-    """The same values, those with a former name under the one of today."""
-    return {former_names.get(name, name): value for name, value in values.items()}
 
 
 def _restore_features(hasher: Any, record: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@
 - `building`: parts in files or in the database
 - `connection`: a connection that trusts nothing in the file
 - `segment_file`: a segment in a file, with checksums, mapped
-- `tables`: the rows of the database; `format1`: those of the format before
+- `tables`: the rows of the database
 - `database`: reads a state in one transaction and commits the next in another
 - `writing`: whole collections, written in one step
 - `check`: what a collection says about itself, and whether it is sound
@@ -15,7 +15,6 @@ from rankbits.index.disk.database import Database
 from rankbits.index.disk.writing import (
     read_collection,
     require_target,
-    upgrade_collection,
     write_collection,
 )
 
@@ -23,6 +22,5 @@ __all__ = [
     "Database",
     "read_collection",
     "require_target",
-    "upgrade_collection",
     "write_collection",
 ]

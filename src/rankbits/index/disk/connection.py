@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rankbits._files import sync_file
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index.disk import format1, layout, tables
+from rankbits.index.disk import layout, tables
 from rankbits.index.disk.open_files import OpenFiles, is_writable
 
 APPLICATION = 0x52424954  # "RBIT"
@@ -195,18 +195,13 @@ def _examine(database: sqlite3.Connection, path: Path) -> int:
     if _number(database, "PRAGMA application_id") != APPLICATION:
         raise FileFormatError(f"{path} is no collection of rankbits")
     version = _number(database, "PRAGMA user_version")
-    schemas = {
-        **dict.fromkeys(tables.VERSIONS, tables.SCHEMA),
-        tables.WITHOUT_MODEL: tables.SCHEMA_WITHOUT_MODEL,
-        format1.VERSION: format1.SCHEMA,
-    }
-    if version not in schemas:
+    if version not in tables.VERSIONS:
         raise FileFormatError(
             f"{path} has version {version} of the format, this rankbits reads "
-            f"{', '.join(str(known) for known in sorted(schemas))}; update rankbits"
+            f"{', '.join(map(str, sorted(tables.VERSIONS)))}; update rankbits"
         )
     stored = database.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100").fetchall()
-    if {_normal(*row) for row in stored} != _expected(schemas[version]):
+    if {_normal(*row) for row in stored} != _expected(tables.SCHEMA):
         raise FileFormatError(f"{path} is damaged: its tables are not those of a collection")
     return version
 

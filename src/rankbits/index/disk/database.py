@@ -11,13 +11,11 @@ something else: after the next successful commit, or after the log was emptied.
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 from rankbits._files import one_line
 from rankbits.errors import FileFormatError, InputError, RankbitsError, UnknownOutcomeError
-from rankbits.index.disk import format1, layout, tables
+from rankbits.index.disk import layout, tables
 from rankbits.index.disk.building import build_part
 from rankbits.index.disk.connection import Connection, roll_back
 from rankbits.index.disk.lock import WriterLock
@@ -46,25 +44,18 @@ class Database:
         self._seals_all = False
 
     @classmethod
-    def open(cls, folder: Path, *, is_writer: bool = False, upgrades: bool = False) -> "Database":
-        """Open a collection that is there; only who upgrades it may write to format 1."""
+    def open(cls, folder: Path, *, is_writer: bool = False) -> "Database":
+        """Open a collection that is there."""
         layout.require_collection(folder)
         if not is_writer:
             return cls(folder)
         layout.require_target(folder)
         lock = WriterLock(folder)
         try:
-            database = cls(folder, lock)
+            return cls(folder, lock)
         except BaseException:
             lock.release()
             raise
-        if database.version == format1.VERSION and not upgrades:
-            database.close()
-            raise InputError(
-                f"{folder} has format 1, which this rankbits reads and does not change; convert it "
-                f"once with: rankbits index upgrade {folder}"
-            )
-        return database
 
     @property
     def version(self) -> int:
@@ -141,8 +132,7 @@ class Database:
             ) from None
 
     def _read(self, database: sqlite3.Connection, known: State | None, *, verify: bool) -> State:
-        source: ModuleType = format1 if self.version == format1.VERSION else tables
-        manifest = source.read_manifest(database, self.version)
+        manifest = tables.read_manifest(database, self.version)
         known_parts = {part.number: part for part in known.parts} if known else {}
         known_parts = {n: part for n, part in known_parts.items() if self._is_known(part)}
         parts = []
@@ -154,10 +144,10 @@ class Database:
             segment = before.segment if before is not None else None
             if segment is None or self._rows[row.number][:2] != row[:2]:
                 if row.header_crc is None:
-                    segment = source.read_codes(database, row, manifest.n_bits)
+                    segment = tables.read_codes(database, row, manifest.n_bits)
                 else:
                     segment = self._read_file(row, manifest.n_bits, verify=verify)
-            parts.append(Part(row.number, segment, row.n_alive, source.read_alive(database, row)))
+            parts.append(Part(row.number, segment, row.n_alive, tables.read_alive(database, row)))
         self._rows = {row.number: row for row in manifest.parts}
         self._n_opened = self._connection.n_opened
         counters = manifest.next_id, manifest.next_part, manifest.change
@@ -228,8 +218,6 @@ class Database:
         try:
             with layout.failures(self.folder, "written"):
                 self._require_files(old, new)
-                if self.version == tables.WITHOUT_MODEL:
-                    tables.add_model_column(database)
                 tables.write_state(database, old, new)
                 if self.version != tables.version_of(new):
                     database.execute(f"PRAGMA user_version = {tables.version_of(new)}")
@@ -240,25 +228,6 @@ class Database:
         self._connection.version = tables.version_of(new)
         self._rows = {part.number: tables.row_of(part) for part in new.parts}
         self._delete_strays(new)
-
-    def upgrade(self, state: State) -> None:
-        """Write a state that was read from an older format in the format of today."""
-        database = self._begin(state.change)
-        try:
-            with layout.failures(self.folder, "written"):
-                schema = format1.SCHEMA
-                if self.version == tables.WITHOUT_MODEL:
-                    schema = tables.SCHEMA_WITHOUT_MODEL
-                for statement in schema:
-                    database.execute(f"DROP TABLE {statement.split()[2]}")
-                for statement in tables.SCHEMA:
-                    database.execute(statement)
-                tables.write_state(database, None, replace(state, change=state.change + 1))
-                database.execute(f"PRAGMA user_version = {tables.version_of(state)}")
-        except BaseException:
-            roll_back(database)
-            raise
-        self._finish(database)
 
     def _begin(self, known_change: int) -> sqlite3.Connection:
         """Begin a transaction of the one writer, if the last change is the one that it knows."""

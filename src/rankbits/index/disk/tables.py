@@ -1,4 +1,4 @@
-"""Rows of the SQLite database of a collection, format 3, and of format 2, which knew no model.
+"""Rows of the SQLite database of a collection, format 3.
 
 Formats 4 to 6 have the tables of format 3, and say by their number what 3 has no column for: that
 two bytes of factors stand before each code (4 and 6), and that the codes are for items of a model
@@ -28,7 +28,6 @@ from rankbits.index.store.segment import MAX_ROWS, Segment
 from rankbits.index.store.state import State
 from rankbits.index.store.words import WORD, all_words
 
-WITHOUT_MODEL = 2
 _VERSIONS: dict[tuple[bool, str | None], int] = {  # by has_factors and side of a state
     (False, None): 3,
     (True, None): 4,
@@ -36,22 +35,18 @@ _VERSIONS: dict[tuple[bool, str | None], int] = {  # by has_factors and side of 
     (True, ITEMS): 6,
 }
 _TRAITS = {version: traits for traits, version in _VERSIONS.items()}
-VERSIONS = frozenset(_TRAITS)  # those that are written today
+VERSIONS = frozenset(_TRAITS)
 CHUNK = 1 << 14  # rows whose marks are written together
 _WORDS = CHUNK // WORD
-_STATE = (
+SCHEMA = (
     "CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), n_bits INTEGER, next_id INTEGER, "
-    "next_part INTEGER, change INTEGER, n_parts INTEGER, model TEXT, crc INTEGER)"
-)
-_OTHERS = (
+    "next_part INTEGER, change INTEGER, n_parts INTEGER, model TEXT, crc INTEGER)",
     "CREATE TABLE parts (number INTEGER PRIMARY KEY, n INTEGER, n_alive INTEGER, "
     "header_crc INTEGER, crc INTEGER)",
     "CREATE TABLE codes (part INTEGER PRIMARY KEY, ids BLOB, codes BLOB, crc INTEGER)",
     "CREATE TABLE removed (part INTEGER, chunk INTEGER, marks BLOB, crc INTEGER, "
     "PRIMARY KEY (part, chunk))",
 )
-SCHEMA = (_STATE, *_OTHERS)
-SCHEMA_WITHOUT_MODEL = (_STATE.replace("model TEXT, ", ""), *_OTHERS)
 Row = tuple[Any, ...]
 
 
@@ -62,7 +57,7 @@ def version_of(state: State) -> int:
 
 def traits_of(version: int) -> tuple[bool, str | None]:
     """Whether collections of a format have factors, and the side that their codes are for."""
-    return _TRAITS.get(version, (False, None))
+    return _TRAITS[version]
 
 
 class DamageError(FileFormatError):
@@ -110,16 +105,14 @@ def read_counters(database: sqlite3.Connection) -> tuple[int, int]:
 
 def read_manifest(database: sqlite3.Connection, version: int) -> Manifest:
     """The rows of the state and of its parts."""
-    column = "" if version == WITHOUT_MODEL else "model, "
     rows = _rows(
         database,
-        f"SELECT one, n_bits, next_id, next_part, change, n_parts, {column}crc FROM state",  # noqa: S608
+        "SELECT one, n_bits, next_id, next_part, change, n_parts, model, crc FROM state",
         mark=_mark_of(version),
     )
     if len(rows) != 1:
         raise DamageError("it has no state")
-    _, n_bits, next_id, next_part, change, n_parts, *rest = rows[0]
-    model = None if version == WITHOUT_MODEL else rest[0]
+    _, n_bits, next_id, next_part, change, n_parts, model, _ = rows[0]
     parts = _rows(database, "SELECT number, n, n_alive, header_crc, crc FROM parts ORDER BY number")
     part_rows = tuple(PartRow(*row) for row in parts)
     manifest = Manifest(n_bits, next_id, next_part, change, part_rows, model)
@@ -271,12 +264,6 @@ def write_state(database: sqlite3.Connection, old: State | None, new: State) -> 
     numbers = new.n_bits, new.next_id, new.next_part, new.change
     mark = _mark_of(version_of(new))
     _put(database, "state", 1, *numbers, len(new.parts), new.model, mark=mark)
-
-
-def add_model_column(database: sqlite3.Connection) -> None:
-    """Make the tables of format 2 those of format 3; the row of the state is to be written then."""
-    database.execute("DROP TABLE state")
-    database.execute(_STATE)
 
 
 def row_of(part: Part) -> PartRow:

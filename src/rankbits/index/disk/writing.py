@@ -1,4 +1,4 @@
-"""Whole collections in one step: written from a state, read as a state, converted.
+"""Whole collections in one step: written from a state, read as a state.
 
 Segment files come first; then one rename makes a new database, or one commit changes the one that
 is there. Until then a folder holds the old collection, or none.
@@ -26,18 +26,6 @@ def read_collection(folder: Path) -> State:
     database = Database.open(folder)
     try:
         return database.load()
-    finally:
-        database.close()
-
-
-def upgrade_collection(folder: Path) -> int:
-    """Convert a collection to the format of today, in one step; returns the format it had."""
-    database = Database.open(folder, is_writer=True, upgrades=True)
-    try:
-        version = database.version
-        if version not in tables.VERSIONS:
-            database.upgrade(database.load())
-        return version
     finally:
         database.close()
 

@@ -62,7 +62,6 @@ class ITQ(LinearHasher):
         "planes": ("d", "b"),
         "quantization_losses": ("turns",),
     }
-    _former_names: ClassVar[dict[str, str]] = {"quantisation_losses": "quantization_losses"}
 
     components_: np.ndarray
     rotation_: np.ndarray

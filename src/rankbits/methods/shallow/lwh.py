@@ -96,7 +96,6 @@ class LWH(KernelHasher):
     """
 
     _facts: ClassVar[dict[str, type]] = {"history": list, "report": dict}
-    _former_names: ClassVar[dict[str, str]] = {"regularisation": "regularization"}
 
     history_: list[dict[str, Any]]
     report_: dict[str, Any]

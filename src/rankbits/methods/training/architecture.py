@@ -6,13 +6,6 @@ from typing import Any
 
 from rankbits.errors import InputError
 
-_FORMER_NAMES = {
-    "normalisation": "normalization",
-    "trunk": "backbone",
-    "n_members": "posterior",
-    "width": "posterior_width",
-}
-
 
 @dataclass(frozen=True)
 class Architecture:
@@ -47,8 +40,7 @@ class Architecture:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Architecture":
-        """The architecture that `to_json` wrote, in this version or under former names."""
-        values = {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
+        """The architecture that `to_json` wrote."""
         try:
             shapes = {name: tuple(values[name]) for name in ("input_shape", "hidden")}
             return Architecture(**{**values, **shapes})

@@ -39,7 +39,6 @@ _READER: dict[
     "input_dropout": 0.0,
     "skip": False,
 }
-_FORMER_PREFIXES = {"trunk.": "backbone.", "head.standardise.": "head.standardize."}
 
 
 class Encoder(nn.Module):
@@ -151,14 +150,6 @@ def encode_rows(module: nn.Module, inputs: Inputs, block: int = _BLOCK) -> Tenso
     blocks = [module(inputs[start : start + block]) for start in range(0, len(inputs), block)]
     module.train(was_training)
     return torch.cat(blocks)
-
-
-def present_name(name: str) -> str:
-    """The name of a weight of an encoder that was saved under a former one."""
-    for former, present in _FORMER_PREFIXES.items():
-        if name.startswith(former):
-            return present + name[len(former) :]
-    return name
 
 
 def _build_geometry(a: Architecture) -> Geometry | None:

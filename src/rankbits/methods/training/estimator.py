@@ -26,7 +26,7 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import backbones, growing
 from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.devices import limit_threads, own_generators
-from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows, present_name
+from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows
 from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
 from rankbits.methods.training.kinds import KINDS, check_architecture
@@ -73,11 +73,6 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         Shape of a row.
     """
 
-    _former_names: ClassVar[dict[str, str]] = {
-        "normalisation": "normalization",
-        "quantisation": "quantization",
-        "centre_seed": "center_seed",
-    }
     _unsaved_params: ClassVar[tuple[str, ...]] = ("checkpoint", "log", "scoring", "posterior_cache")
     _grades_tags: ClassVar[bool] = False
     _accepted_labels: ClassVar[tuple[str, ...]] = ()
@@ -304,7 +299,7 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         _check_facts(facts)
         architecture = Architecture.from_json(facts["encoder"])
         self.input_shape_ = self._restore_shape(architecture, facts["input_shape"])
-        tensors = {present_name(name): torch.from_numpy(array) for name, array in arrays.items()}
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         of_queries = {n: tensors.pop(n) for n in list(tensors) if n.startswith(_QUERY_PREFIX)}
         self.encoder_ = self.query_encoder_ = _rebuild_encoder(architecture, tensors)
         if facts.get("has_query_encoder"):
