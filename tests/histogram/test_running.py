@@ -38,6 +38,7 @@ LONG_AFFINITIES = {
 }
 
 
+@pytest.mark.unsanitized  # what it measures takes longer there
 @pytest.mark.parametrize(
     ("kind", "n_threads"),
     [("classes", 1), ("classes", 2), ("tags", 2), ("judgements", 1), ("neighbours", 1)],
