@@ -182,7 +182,8 @@ def summary(check, output, code, log):
         sorts = counts.pop("by_sort", {})
         for name in ("tool", "seconds"):
             counts.pop(name)
-        words = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts.items())
+        scalars = {name: value for name, value in counts.items() if not isinstance(value, dict)}
+        words = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in scalars.items())
         words += "".join(f"; **{number} × {sort}**" for sort, number in sorts.items())
         return words, n
     numbers = {word: int(n) for n, word in re.findall(r"(\d+) (\w+)", last)}
