@@ -58,7 +58,7 @@ def test_it_prints_json_and_says_on_standard_error_what_it_wrote(done):
     shown = json.loads(result.stdout)
     assert shown["page"] == str(folder / "index.html")
     assert f"wrote {folder / 'index.html'}" in result.stderr
-    names = ["compressed", "index.html", "results.json", "served"]
+    names = [".rankbits.json", "compressed", "index.html", "results.json", "served"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert "of nDCG@10" in shown["compressed"]
     assert (folder / "compressed" / "index.html").is_file()
