@@ -25,6 +25,8 @@ def describe(state: State, folder: Path, version: int) -> dict[str, Any]:
             removed = {"items": part.n_alive, "removed": part.n_removed}
             files.append({"file": str(path), **removed, "bytes": size})
     n_in_files = sum(entry["items"] for entry in files)
+    with layout.failures(folder, "read"):
+        n_bytes = os.path.getsize(folder / layout.DATABASE)
     return {
         "format": version,
         "bits": state.code_bits,
@@ -36,7 +38,7 @@ def describe(state: State, folder: Path, version: int) -> dict[str, Any]:
         "removed": sum(part.n_removed for part in state.parts),
         "next_id": state.next_id,
         "change": state.change,
-        "bytes": sum(entry["bytes"] for entry in files) + os.path.getsize(folder / layout.DATABASE),
+        "bytes": sum(entry["bytes"] for entry in files) + n_bytes,
         "segments": files,
     }
 
