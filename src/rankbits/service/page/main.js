@@ -9,7 +9,7 @@ import { addressOf, queryOf, requestOf, stateOfAddress } from "./state.js";
 import { prepareUpload } from "./upload.js";
 
 const WAIT_MS = 150; // after a slider has moved
-let stats, state, pictureData = null, running = null, timer = null;
+let stats, state, shown = "", pictureData = null, running = null, timer = null;
 
 async function start() {
   stats = await getJson("/stats");
@@ -30,6 +30,7 @@ async function open(newState, isNew = true) {
   if (!canCompare(stats, state.by)) state.compare = false;
   fillForm(state, stats);
   if (isNew) history.pushState(null, "", addressOf(state));
+  shown = location.search;
   await run();
 }
 
@@ -52,7 +53,10 @@ function listen() {
   byId("browse").addEventListener("toggle", () => byId("browse").open && refill());
   byId("more").addEventListener("click", () => fillShelf(byId("label").value, pick).catch(show));
   byId("lists").addEventListener("click", follow);
-  window.addEventListener("popstate", () => open(stateOfAddress(), false));
+  window.addEventListener("popstate", () => {
+    // A link within the page comes here too; to show the same again would take the focus away.
+    if (location.search !== shown) open(stateOfAddress(), false);
+  });
   prepareUpload((data) => {
     pictureData = data;
     open({ ...readForm(stats), by: "picture" });
