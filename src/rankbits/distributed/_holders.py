@@ -21,15 +21,21 @@ _LOCK_SECONDS = 30.0  # for which the lock of a holder that was lost may outlive
 
 @dataclass
 class HolderCall:
-    """A function of `_holder`, for one shard."""
+    """A function of `_holder`, for one shard.
+
+    Attributes
+    ----------
+    replica : the one that is asked next
+    asked : replicas that have been asked and have not answered yet
+    """
 
     shard: int
     name: str
     arguments: tuple[Any, ...] = ()
     replica: int = 0
+    asked: set[int] = field(default_factory=set)
     lost_since: float | None = None
     started: float = field(default_factory=time.monotonic)
-    n_running: int = 0
 
 
 class Holders:
@@ -118,19 +124,21 @@ class Holders:
             self._turn += 1
             call.replica = 0 if is_change else self._turn % self.replicas
         answers: list[Any] = [None] * len(calls)
-        waiting, running = list(reversed(range(len(calls)))), dict[Any, int]()
+        waiting, running = list(reversed(range(len(calls)))), dict[Any, tuple[int, int]]()
         missing = set(waiting)
         limit = _IN_FLIGHT * self.n_shards * self.replicas
         while missing:
             while waiting and len(running) < limit:
                 i = waiting.pop()
-                self._start(calls[i], i, running)
+                running[self._start(calls[i])] = i, calls[i].replica
             ready, _ = self._ray.wait(list(running), timeout=_LATE_SECONDS / 4)
             for ref in ready:
-                i = running.pop(ref)
-                calls[i].n_running -= 1
+                i, replica = running.pop(ref)
+                calls[i].asked.discard(replica)
                 outcome = self._outcome(ref, calls[i])
-                if outcome is None and i in missing and not calls[i].n_running:
+                if outcome is None and i in missing and not calls[i].asked:
+                    if not is_change:
+                        calls[i].replica = self._next(replica)
                     waiting.append(i)
                 elif outcome is not None and i in missing:
                     missing.discard(i)
@@ -139,14 +147,15 @@ class Holders:
                 waiting += self._late(calls, missing, waiting)
         return [self._value(answer, call) for answer, call in zip(answers, calls, strict=True)]
 
-    def _start(self, call: HolderCall, i: int, running: dict[Any, int]) -> None:
+    def _start(self, call: HolderCall) -> Any:
+        """Ask a replica; the reference to its answer."""
         actor = self._actors[call.shard][call.replica]
         call.started = time.monotonic()
-        call.n_running += 1
-        running[actor.call.options(num_returns=1).remote(call.name, *call.arguments)] = i
+        call.asked.add(call.replica)
+        return actor.call.options(num_returns=1).remote(call.name, *call.arguments)
 
     def _outcome(self, ref: Any, call: HolderCall) -> tuple[Failure | None, Any] | None:
-        """What a holder answered; None if it was lost, and the next one is to be asked."""
+        """What a holder answered; None if it was lost, and one is to be asked again."""
         errors = self._ray.exceptions
         try:
             failure, value = self._ray.get(ref)
@@ -158,7 +167,6 @@ class Holders:
                     f"{self._folders[call.shard]} could not be reached for {_GIVE_UP_SECONDS:.0f} "
                     f"s: {type(error).__name__}: {one_line(error)[:200]}"
                 ) from None
-            call.replica = call.replica if call.name in _CHANGES else self._next(call)
             time.sleep(_PAUSE_SECONDS)
             return None
         return failure, value
@@ -169,22 +177,21 @@ class Holders:
         """Calls that another replica is asked as well, since the first takes long."""
         now, late = time.monotonic(), []
         for i in missing.difference(waiting):
-            if calls[i].n_running == 1 and now - calls[i].started > _LATE_SECONDS:
-                calls[i].replica = self._next(calls[i])
+            call = calls[i]
+            if len(call.asked) < self.replicas and now - call.started > _LATE_SECONDS:
+                while call.replica in call.asked:
+                    call.replica = self._next(call.replica)
                 late.append(i)
         return late
 
-    def _next(self, call: HolderCall) -> int:
-        return (call.replica + 1) % self.replicas
+    def _next(self, replica: int) -> int:
+        return (replica + 1) % self.replicas
 
     def _value(self, answer: tuple[Failure | None, Any], call: HolderCall) -> Any:
         failure, value = answer
         if failure is not None:
             failure.raise_error(self._folders[call.shard])
         return value
-
-
-_CHANGES = ("put", "discard", "compact")
 
 
 def _fair_threads(nodes: Sequence[dict[str, Any]], n_holders: int) -> int:
