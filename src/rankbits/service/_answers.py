@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import Response
 
 from rankbits.codes import BinaryCodes
-from rankbits.service._bodies import json_response, json_text, small_json_response
+from rankbits.service._bodies import json_bytes, json_response, small_json_response, writable
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
 from rankbits.service._searching import SearchResult
@@ -44,7 +44,7 @@ async def _fields(parts: Parts, result: SearchResult) -> dict[int, Mapping[str, 
     def look(group: slice) -> int:
         fields = {item: fields_of(parts, item) for item in ids[group].tolist()}
         known.update(fields)
-        lengths = [len(json_text(dict(one))) for one in fields.values()]
+        lengths = [len(json_bytes(dict(one))) for one in fields.values()]
         return int(np.dot(lengths, n_times[group]))
 
     for start in range(0, len(ids), _ITEMS_AT_ONCE):
@@ -66,18 +66,17 @@ def as_lists(
         content["query_codes"] = hex_of(result.query_codes)
         content["codes"] = [list(islice(digits, len(row))) for row in ids]
     if fields is not None:
-        content["fields"] = [[fields[item] for item in row] for row in ids]
+        content["fields"] = [[fields[int(item)] for item in row] for row in ids]
     if result.histogram is not None:
-        content["histogram"] = result.histogram.tolist()
+        content["histogram"] = writable(result.histogram)
     return content
 
 
-def _rows(result: SearchResult) -> tuple[list[Any], list[Any]]:
-    """Ids and values, a list for each query."""
-    if result.offsets is None:
-        ids, values = result.ids.tolist(), result.values.tolist()
-        if all(row and row[-1] >= 0 for row in ids):  # places are left over at the end of a row
-            return ids, values
+def _rows(result: SearchResult) -> tuple[Any, Any]:
+    """Ids and values, a list or a row of an array for each query."""
+    n_places = 0 if result.offsets is not None else result.ids.shape[1]
+    if n_places and (result.ids[:, -1] >= 0).all():  # none is left over at the end of a row
+        return writable(result.ids), writable(result.values)
     answer = result.ragged()
     slices = [slice(a, b) for a, b in pairwise(answer.offsets.tolist())]
     ids, values = answer.ids.tolist(), answer.distances.tolist()

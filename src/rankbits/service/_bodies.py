@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
+import orjson
 from fastapi import Request, Response
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
@@ -24,7 +25,6 @@ JSON = "application/json"
 _ARRAYS = ("vectors", "codes", "ids", "allowed", "weights")
 _SMALL_BODY = 1 << 14  # bytes that are parsed in less than a millisecond
 _PIECE = 2048  # elements of a list that are written at a time
-_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 FormType = TypeVar("FormType", bound=Form)
 
 
@@ -152,7 +152,7 @@ def wants_arrays(request: Request) -> bool:
 
 def json_response(content: Any, status: int = 200) -> Response:
     """An answer as JSON; what no number can say is null."""
-    return Response(json_text(content), status, media_type=JSON)
+    return Response(json_bytes(content), status, media_type=JSON)
 
 
 def small_json_response(content: Any) -> Response:
@@ -160,26 +160,35 @@ def small_json_response(content: Any) -> Response:
     return Response(_dumps(content), media_type=JSON)
 
 
-def json_text(content: Any) -> str:
-    """JSON, in which what no number can say is null.
+def json_bytes(content: Any) -> bytes:
+    """JSON, in which arrays are lists and what no number can say is null.
 
     Lists are written some thousand elements at a time, so that other threads run in between.
     """
     if isinstance(content, dict):
-        return "{" + ",".join(f"{_dumps(key)}:{json_text(content[key])}" for key in content) + "}"
+        pairs = (_dumps(key) + b":" + json_bytes(content[key]) for key in content)
+        return b"{" + b",".join(pairs) + b"}"
     if isinstance(content, list) and content and isinstance(content[0], list):
-        return "[" + ",".join(map(json_text, content)) + "]"
-    if isinstance(content, list) and len(content) > _PIECE:
-        pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
-        return "[" + ",".join(_dumps(piece)[1:-1] for piece in pieces) + "]"
+        return b"[" + b",".join(map(json_bytes, content)) + b"]"
+    size = content.size if isinstance(content, np.ndarray) else 0
+    size = len(content) if isinstance(content, list) else size
+    if size > _PIECE:
+        step = max(1, _PIECE * len(content) // size)
+        pieces = [content[start : start + step] for start in range(0, len(content), step)]
+        return b"[" + b",".join(_dumps(piece)[1:-1] for piece in pieces) + b"]"
     return _dumps(content)
 
 
-def _dumps(content: Any) -> str:
+def writable(array: np.ndarray) -> np.ndarray:
+    """An array as it can be written: float32 as float64, whose digits say its numbers exactly."""
+    return np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else None)
+
+
+def _dumps(content: Any) -> bytes:
     try:
-        return _encoder.encode(content)
-    except ValueError:
-        return _encoder.encode(as_json(content))
+        return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:  # halves of characters, and numbers beyond 64 bits
+        return json.dumps(as_json(content), separators=(",", ":")).encode()
 
 
 def array_response(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Response:

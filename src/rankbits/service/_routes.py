@@ -84,9 +84,9 @@ def _encoded(parts: Parts, way: str, values: Any, side: str) -> tuple[str, np.nd
     return "codes", codes.packed, codes.side
 
 
-def _listed(parts: Parts, name: str, rows: np.ndarray) -> list[Any]:
+def _listed(parts: Parts, name: str, rows: np.ndarray) -> np.ndarray | list[str]:
     if name == "weights":
-        return list(rows.tolist())
+        return _bodies.writable(rows)
     return hex_of(BinaryCodes(rows, parts.store.n_bits))
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
 from rankbits._check import extra
 from rankbits.errors import RankbitsError
 from rankbits.service._connections import BACKLOG, Connections
@@ -55,7 +57,8 @@ def serve(
     limit_log_lines()
     # A thread that comes back from a search waits so long for the event loop to let it go on.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with listening(host, port) as listener:
+    # Threads of BLAS go on spinning for milliseconds after a product, and searches wait for a core.
+    with threadpool_limits(limits=1, user_api="blas"), listening(host, port) as listener:
         asyncio.run(_run(server, listener, on_ready, _LastResort(grace_seconds)))
 
 
