@@ -16,7 +16,7 @@ import numpy as np
 from rankbits.service._forms import MAX_ID
 from rankbits.service._problems import RequestProblem
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE = re.compile(rb"[ \t\n\r]*")
 _NUMBERS = re.compile(r"[-+0-9.eE \t\n\r,]*")
 _PIECE = 1 << 13  # characters of a list of numbers that are read at a time, in about 0.2 ms
 _MOST_NUMBER = 1000  # characters of a number, with the spaces around it
@@ -61,32 +61,35 @@ def read_field(body: bytes | bytearray, name: str, bounds: Bounds) -> Any:
 
 
 class _Reader:
-    """A body as a text with a character for each byte, so that places in both are the same."""
+    """A body, of which parts become texts with a character for each byte."""
 
     def __init__(self, body: bytes | bytearray, bounds: Bounds) -> None:
-        self._text, self._bounds = body.decode("latin-1"), bounds
+        self._body, self._bounds = body, bounds
+
+    def _text(self, start: int, end: int) -> str:
+        return self._body[start:end].decode("latin-1")
 
     def skip(self, at: int) -> int:
         """The next place without white space."""
-        if self._text[at : at + 1] > " ":  # the usual case, made fast for small requests
+        if self._body[at : at + 1] > b" ":  # the usual case, made fast for small requests
             return at
-        match = _SPACE.match(self._text, at)
+        match = _SPACE.match(self._body, at)
         return at if match is None else match.end()
 
     def require_end(self, at: int) -> None:
         """Refuse whatever follows but white space."""
-        if self.skip(at) != len(self._text):
+        if self.skip(at) != len(self._body):
             raise _malformed("the body goes on after its end", at)
 
     def object(self, names: Collection[str]) -> dict[str, Any]:
         """All fields of an object."""
         fields: dict[str, Any] = {}
         at = self.skip(0)
-        if not self._text.startswith("{", at):
+        if not self._body.startswith(b"{", at):
             self._small("the body", at)  # it may be no JSON at all
             raise RequestProblem("invalid", "the body must be an object")
         at = self.skip(at + 1)
-        if self._text.startswith("}", at):
+        if self._body.startswith(b"}", at):
             self.require_end(at + 1)
             return fields
         while True:
@@ -95,7 +98,7 @@ class _Reader:
                 raise RequestProblem("invalid", f"{name} must come once")
             fields[name], at = self.value(name, self._after(":", at, f"a value of {name}"))
             at = self.skip(at)
-            if self._text.startswith("}", at):
+            if self._body.startswith(b"}", at):
                 self.require_end(at + 1)
                 return fields
             at = self._after(",", at, "a comma between fields")
@@ -103,9 +106,9 @@ class _Reader:
     def value(self, name: str, at: int) -> tuple[Any, int]:
         """The value of a field and its end."""
         kind = _KINDS.get(name)
-        if kind is None or self._text.startswith("null", at):
+        if kind is None or self._body.startswith(b"null", at):
             return self._small(name, at)
-        if not self._text.startswith("[", at):
+        if not self._body.startswith(b"[", at):
             self._small(name, at)  # it may be no JSON at all
             raise RequestProblem("invalid", f"{name} must be a list")
         return kind(self, name, at)
@@ -159,7 +162,7 @@ class _Reader:
         """Elements that are read one by one, the first beyond the limit being an error."""
         values: list[Any] = []
         at = self.skip(at + 1)
-        if self._text.startswith("]", at):
+        if self._body.startswith(b"]", at):
             return values, at + 1
         while True:
             if len(values) == most:
@@ -167,7 +170,7 @@ class _Reader:
             value, at = read(name, at)
             values.append(value)
             at = self.skip(at)
-            if self._text.startswith("]", at):
+            if self._body.startswith(b"]", at):
                 return values, at + 1
             at = self._after(",", at, "a comma between elements")
 
@@ -175,18 +178,18 @@ class _Reader:
         self, name: str, at: int, most: int, convert: Callable[[str, str], np.ndarray]
     ) -> tuple[np.ndarray, int]:
         """Numbers up to the next bracket, a piece at a time."""
-        start, end = at + 1, self._text.find("]", at)
+        start, end = at + 1, self._body.find(b"]", at)
         if end < 0:
             raise _malformed(f"{name} has no end", at)
         if self.skip(start) == end:
             return convert(name, ""), end + 1
         pieces, n = [], 0
         while start <= end:
-            comma = self._text.find(",", start + _PIECE, end)
+            comma = self._body.find(b",", start + _PIECE, end)
             stop = end if comma < 0 else comma
             if stop - start > _PIECE + _MOST_NUMBER:
                 raise _no_numbers(name)
-            pieces.append(convert(name, self._text[start:stop]))
+            pieces.append(convert(name, self._text(start, stop)))
             n += len(pieces[-1])
             if n > most:
                 raise _too_many(name, most)
@@ -198,7 +201,7 @@ class _Reader:
     # Elements
 
     def _one_row(self, name: str, at: int) -> tuple[np.ndarray, int]:
-        if not self._text.startswith("[", at):
+        if not self._body.startswith(b"[", at):
             raise RequestProblem("invalid", f"{name} must be rows of numbers")
         return self.row(name, at)
 
@@ -213,19 +216,19 @@ class _Reader:
         return value, end
 
     def _plain_text(self, name: str, at: int) -> tuple[str, int]:
-        if not self._text.startswith('"', at):
+        if not self._body.startswith(b'"', at):
             raise RequestProblem("invalid", f"{name} must be texts")
-        end = self._text.find('"', at + 1)
+        end = self._body.find(b'"', at + 1)
         if end < 0:
             raise _malformed(f"{name} has a text without an end", at)
-        return self._text[at + 1 : end].replace("\\/", "/"), end + 1
+        return self._text(at + 1, end).replace("\\/", "/"), end + 1
 
     def _small(self, name: str, at: int) -> tuple[Any, int]:
         return self._decoded(name, at, _MOST_SMALL, _MOST_SMALL)
 
     def _name(self, at: int, names: Collection[str]) -> tuple[str, int]:
         """The name of a field."""
-        if not self._text.startswith('"', at):
+        if not self._body.startswith(b'"', at):
             raise _malformed("a field must have a name", at)
         name, end = self._small("a name", at)
         if name not in names:
@@ -236,8 +239,8 @@ class _Reader:
 
     def _decoded(self, name: str, at: int, n_bytes: int, most: int) -> tuple[Any, int]:
         """A value within so many bytes, which are enough for `most` characters, and its end."""
-        part = self._text[at : at + n_bytes]
-        is_cut = at + n_bytes < len(self._text)
+        part = self._text(at, at + n_bytes)
+        is_cut = at + n_bytes < len(self._body)
         try:
             value, end = _decoder.raw_decode(part)
             text = part[:end]
@@ -254,7 +257,7 @@ class _Reader:
 
     def _after(self, mark: str, at: int, what: str) -> int:
         """The place behind a mark that must come next, without white space."""
-        if not self._text.startswith(mark, at):
+        if not self._body.startswith(mark.encode(), at):
             raise _malformed(f"there must be {what}", at)
         return self.skip(at + 1)
 
