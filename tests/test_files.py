@@ -1,5 +1,6 @@
 """A file is the old one or the new one, whatever happens while it is written."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from rankbits import _files
-from rankbits._files import one_line, write_atomically
+from rankbits._files import one_line, open_own, open_plain, write_atomically
 from rankbits.errors import InputError
 
 OLD, NEW = b"old content", b"new content, longer than the old"
@@ -180,3 +181,21 @@ for k in range(60):
 
 def test_one_line_takes_the_line_breaks_out_of_a_message():
     assert one_line(ValueError("two\n  lines ")) == "two lines"
+
+
+@pytest.mark.parametrize("open_it", [open_plain, open_own])
+def test_a_file_whose_status_cannot_be_told_is_no_other_kind_of_file(
+    tmp_path, monkeypatch, open_it
+):
+    opened = []
+
+    def fail(handle):
+        opened.append(handle)
+        raise OSError(errno.ENOMEM, "no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", fail)
+        with pytest.raises(OSError, match="no memory"):
+            open_it(tmp_path / "lock", os.O_RDWR)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened[0])

@@ -156,14 +156,19 @@ def open_plain(path: Path, flags: int) -> int:
         if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise
         raise InputError(f"{path} must be a plain file, it is something else") from None
-    try:
-        is_plain = stat.S_ISREG(os.fstat(handle).st_mode)
-    except OSError:
-        is_plain = False
-    if not is_plain:
+    if not stat.S_ISREG(_status_or_close(handle).st_mode):
         os.close(handle)
         raise InputError(f"{path} must be a plain file, it is something else")
     return handle
+
+
+def _status_or_close(handle: int) -> os.stat_result:
+    """What an open file is; it is closed where the system cannot tell."""
+    try:
+        return os.fstat(handle)
+    except OSError:
+        os.close(handle)
+        raise
 
 
 def open_own(path: Path, flags: int) -> int:
@@ -175,7 +180,7 @@ def open_own(path: Path, flags: int) -> int:
     with suppress(FileExistsError):
         return open_plain(path, flags | os.O_EXCL)
     handle = open_plain(path, flags)
-    status = os.fstat(handle)
+    status = _status_or_close(handle)
     if (status.st_nlink, status.st_uid) == (1, os.geteuid()):
         return handle
     os.close(handle)
