@@ -23,7 +23,7 @@ from search_jobs.exact import exact, show_worst, small, tables
 from search_jobs.latency import latency, one
 from search_jobs.peers import import_packages
 from search_jobs.real import growth, real
-from search_jobs.rescoring import rescoring
+from search_jobs.reranking import reranking
 from search_jobs.resources import memory, threads
 from search_jobs.run import Run
 from search_jobs.timing import CLOCKS, set_clock
@@ -39,7 +39,7 @@ JOBS = {
     "latency": latency,
     "memory": memory,
     "threads": threads,
-    "rescoring": rescoring,
+    "reranking": reranking,
     "real": real,
     "growth": growth,
 }

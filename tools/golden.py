@@ -29,6 +29,7 @@ from rankbits.evaluation import audit, evaluate_rankings, evaluate_vectors
 from rankbits.index import (
     Collection,
     HammingIndex,
+    Matches,
     TablesIndex,
     asymmetric,
     vectors,
@@ -46,6 +47,7 @@ METRICS += ["AP@20", "AP.worst", "AP.best", "nDCG@10", "P@10", "P@r3", "R@20", "
 def digest(value: Any) -> str:
     """A short hash of arrays, bytes and what JSON can say."""
     state = hashlib.sha256()
+    value = tuple(value) if isinstance(value, Matches) else value
     for part in value if isinstance(value, tuple | list) else [value]:
         if isinstance(part, BinaryCodes):
             part = part.packed
@@ -140,7 +142,7 @@ def search_entries(folder: Path) -> Iterator[Entry]:
                 "weighted bits": weighted_bits(np.abs(weights)),
             }
             for rescore, value in rescores.items():
-                answer = subject.search(queries, 20, rescore=value, pool=200)
+                answer = subject.search(queries, 20, rerank=value, pool=200)
                 yield f"search/{name}/{rescore}", digest(answer)
     tables = TablesIndex(64, 2)
     tables.add([packed, packed[::-1].copy()])

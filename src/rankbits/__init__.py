@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankbits import affinity, evaluation, methods, metrics
     from rankbits import objectives as objectives
+    from rankbits._open import open as open  # noqa: A004 - as rankbits.open
     from rankbits.codes import BinaryCodes
     from rankbits.evaluation import (
         Comparison,
@@ -40,7 +41,7 @@ __all__ = [
     "load",
     "methods",
     "metrics",
-]  # without objectives: a star import must not need torch
+]  # without objectives and open: a star import must not need torch, nor hide Python's open
 __version__ = "0.1.0"
 _ROOM_OF = {
     "BinaryCodes": "codes",
@@ -54,6 +55,7 @@ _ROOM_OF = {
     "evaluate_rankings": "evaluation",
     "evaluate_vectors": "evaluation",
     "load": "methods",
+    "open": "_open",
 }
 _ROOMS = (
     "adapters",

@@ -25,8 +25,7 @@ _MOST_PROBLEM = 1 << 16  # bytes of an error that are read
 _MISUNDERSTANDINGS = (KeyError, RecursionError, TypeError, ValueError)
 _TYPES = {  # of the arrays of an answer
     "ids": ("i", (1, 2)),
-    "distances": ("i", (1, 2)),
-    "scores": ("f", (1, 2)),
+    "distances": ("if", (1, 2)),
     "offsets": ("i", (1,)),
     "histogram": ("i", (2,)),
 }
@@ -58,9 +57,8 @@ class Answer:
     ----------
     ids : ndarray of int64, shape (queries, k)
         Filled up with -1; behind one another if there are offsets.
-    distances : ndarray of int32, shaped as ids, or None
-        None where items were scored.
-    scores : ndarray of float32, shaped as ids, or None
+    distances : ndarray of int32 or float32, shaped as ids
+        Smaller is nearer, whatever was compared.
     offsets : ndarray of int64 or None
         For a radius and for complete ties: the items of query q are ids[offsets[q]:offsets[q + 1]].
     histogram : ndarray of int64, shape (queries, bits + 1), or None
@@ -70,8 +68,7 @@ class Answer:
     """
 
     ids: np.ndarray
-    distances: np.ndarray | None = None
-    scores: np.ndarray | None = None
+    distances: np.ndarray
     offsets: np.ndarray | None = None
     histogram: np.ndarray | None = None
     milliseconds: float = field(default=0.0)
@@ -155,9 +152,10 @@ class Client:
         ids : items of the collection as queries
         texts : texts, where the model takes them
         allowed : ids that may be returned
-        weights : weights of bits, for rescore="weighted_bits"
+        weights : weights of bits, for rerank="weighted_bits"
         histogram : whether to count the items at each distance too
-        settings : k, radius, ties, query, labels, rescore, metric and pool, as in the API
+        settings : k, radius, ties, by, labels, rerank, similarity and pool, as in the API
+            What is not given is as the plan of the server says.
         """
         arrays = _arrays(vectors, codes, ids, allowed, weights)
         facts = {**settings, **({"include": ["histogram"]} if histogram else {})}
@@ -287,12 +285,11 @@ def _answer(values: dict[str, np.ndarray], header: dict[str, str]) -> Answer:
     """The arrays of a search, which must be of the types and shapes that an answer has."""
     values = {name: values[name] for name in _TYPES if name in values}
     for name, array in values.items():
-        kind, n_dims = _TYPES[name]
-        if array.dtype.kind != kind or array.ndim not in n_dims:
+        kinds, n_dims = _TYPES[name]
+        if array.dtype.kind not in kinds or array.ndim not in n_dims:
             raise InputError(f"{name} has {_check.describe(array)}")
-    for name in ("distances", "scores"):
-        if name in values and values[name].shape != values["ids"].shape:
-            raise InputError(f"{name} has another shape than ids")
+    if values["distances"].shape != values["ids"].shape:
+        raise InputError("distances has another shape than ids")
     if "offsets" in values:
         offsets, n_ids = values["offsets"], values["ids"].shape[0]
         is_whole = len(offsets) and offsets[0] == 0 and offsets[-1] == n_ids

@@ -33,7 +33,7 @@ def overlap_by_sorting(task, scores, pool):
 def test_every_pool_is_the_head_of_one_list_in_order_of_the_vectors(vectors, kind):
     task, truth = task_of(vectors)
     hasher = methods.get("itq", n_bits=32, random_state=0).fit(task.items)
-    search = build_search(hasher, task.items, "cosine", 1)
+    search = build_search(hasher, task.items, 1)
     values = score_kind(search, kind, Exam(task, truth, [20, 50], 1))
     signs = 2.0 * hasher.encode(task.items).bits() - 1
     weights = hasher.project_queries(task.queries)
@@ -51,7 +51,7 @@ def test_codes_without_re_ranking_are_scored_as_evaluate_scores_them(vectors, ki
     """Codes of one byte: ties are longer than any list."""
     task, truth = task_of(vectors)
     hasher = methods.get("itq", n_bits=8, random_state=0).fit(task.items)
-    search = build_search(hasher, task.items, "cosine", 1)
+    search = build_search(hasher, task.items, 1)
     measured = score_kind(search, kind, Exam(task, truth, [20], 1))["none"]
     weights = hasher.project_queries(task.queries) if kind == "real" else None
     expected = evaluate(
@@ -69,7 +69,7 @@ def test_codes_without_re_ranking_are_scored_as_evaluate_scores_them(vectors, ki
 def test_a_pool_of_all_items_scores_as_the_float_ranking(vectors):
     task, truth = task_of(vectors)
     hasher = methods.get("sign", n_bits=16).fit(task.items)
-    search = build_search(hasher, task.items, "cosine", 1)
+    search = build_search(hasher, task.items, 1)
     values = score_kind(search, "real", Exam(task, truth, [len(task.items)], 1))
     for name in truth.metrics:
         np.testing.assert_allclose(values[str(len(task.items))][name], truth.reference[name])
@@ -78,7 +78,7 @@ def test_a_pool_of_all_items_scores_as_the_float_ranking(vectors):
 def test_a_held_out_item_does_not_find_itself(vectors):
     task, truth = task_of({**vectors, "queries": None})
     hasher = methods.get("itq", n_bits=32, random_state=0).fit(task.items)
-    search = build_search(hasher, task.items, "cosine", 1)
+    search = build_search(hasher, task.items, 1)
     values = score_kind(search, "real", Exam(task, truth, [599], 1))["599"]
     np.testing.assert_allclose(values["overlap@10"], truth.reference["overlap@10"])
     assert not (truth.nearest == task.own[:, None]).any()

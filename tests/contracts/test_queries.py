@@ -82,9 +82,7 @@ def test_queries_without_bits_have_sixteen_numbers_for_every_four_and_say_so(fit
     assert (weights.shape, weights.dtype.kind) == ((90, 16 * 3), "f")
     assert np.isfinite(weights).all()
     assert fitted.encode(rows).side == "items"
-    with pytest.raises(
-        InputError, match=r"have no bits.*search_real\(hasher\.project_queries\(X\)"
-    ):
+    with pytest.raises(InputError, match=r"have no bits.*index\.search\(hasher\.as_queries\(X\)"):
         fitted.encode_queries(rows)
 
 

@@ -183,7 +183,7 @@ def search_rescored(subject, world, rng):
     query, key = world.packed[row], int(world.ids[row])
     order = np.argsort(world.ids)
     by_row = vectors(world.x[order], world.x[row][None], "l2", ids=world.ids[order])
-    _, ids = subject.search(query[None], 1, rescore=by_row, pool=50)
+    _, ids = subject.search(query[None], 1, rerank=by_row, pool=50)
     return int(ids[0, 0]), key
 
 
@@ -390,7 +390,7 @@ def rescore_rows(x, world, rng):
     index.add(world.packed)
     query = world.x[:2]
     found, right = (
-        index.search(world.packed[:2], 5, rescore=vectors(rows, query, "cosine"), pool=2000)
+        index.search(world.packed[:2], 5, rerank=vectors(rows, query, "cosine"), pool=2000)
         for rows in (x, world.x)
     )
     return [part.tolist() for part in found], [part.tolist() for part in right]

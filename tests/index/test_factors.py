@@ -107,8 +107,8 @@ def test_codes_factors_and_searches_by_distance_are_as_without(items, rng, kind)
         lambda one: (
             one.search(queries, 9, n_probes=99) if kind == "ivf" else one.search(queries, 9)
         ),
-        lambda one: one.search(queries, 9, rescore=asymmetric(logits)),
-        lambda one: one.search(queries, 9, rescore=asymmetric(logits), pool=600),
+        lambda one: one.search(queries, 9, rerank=asymmetric(logits)),
+        lambda one: one.search(queries, 9, rerank=asymmetric(logits), pool=600),
         lambda one: one.search_real(logits, 9),
     ):
         for ours, expected in zip(call(index), call(plain), strict=True):

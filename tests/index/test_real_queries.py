@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbits import BinaryCodes
+from rankbits.codes import Queries
 from rankbits.errors import InputError
 from rankbits.index import (
     Candidates,
@@ -20,7 +21,7 @@ from rankbits.index import (
     real_queries,
 )
 from rankbits.index.engines.cache import EngineCache
-from rankbits.index.rescoring.base import rescored
+from rankbits.index.reranking.base import reranked
 from rankbits.index.results import of_table
 
 
@@ -211,8 +212,8 @@ def test_scores_are_those_of_re_ranking_all_items(dispatch, rng, n_bits, n):
         scores, ids = index.search_real(weights, k, n_threads=n_threads)
         codes = BinaryCodes.from_logits(weights)
         everything = of_table(*index.search(codes, n))
-        candidates = Candidates(codes, everything, index.codes)
-        expected, expected_ids = rescored(candidates, asymmetric(weights), min(k, n))
+        candidates = Candidates(Queries(codes), everything, index.codes)
+        expected, expected_ids = reranked([candidates], asymmetric(weights), min(k, n))
         np.testing.assert_array_equal(scores, -expected)
         np.testing.assert_array_equal(ids, expected_ids)
 
@@ -271,12 +272,12 @@ def test_every_kind_scans_all_parts_and_builds_nothing(no_engines, rng, tmp_path
     n_bytes = index.n_bytes
     check_against_brute_force(index, bits, np.arange(6000), weights, 50)
     codes = BinaryCodes.from_logits(weights)
-    negated, ids = index.search(codes, 50, rescore=asymmetric(weights))  # no pool: all items
+    negated, ids = index.search(codes, 50, rerank=asymmetric(weights))  # no pool: all items
     scores, real_ids = index.search_real(weights, 50)
     np.testing.assert_array_equal(negated, -scores)
     np.testing.assert_array_equal(ids, real_ids)
     assert index.n_bytes == n_bytes
-    for by_distance in ({}, {"rescore": asymmetric(weights), "pool": 60}):
+    for by_distance in ({}, {"rerank": asymmetric(weights), "pool": 60}):
         with pytest.raises(EngineUsed):
             index.search(codes, 50, **by_distance)
     if place == "collection":

@@ -11,8 +11,7 @@ from oracles.search import (
     pairs_of_ragged,
     pairs_of_table,
 )
-from rankbits.index import Ragged
-from rankbits.index.results import combined, gathered, nothing, table, unique
+from rankbits.index.results import Ragged, combined, gathered, nothing, table, unique
 
 # Three queries, each with items {id: distance}; of few distances, so that many tie. Sets of any
 # size are mostly small when drawn, so one query has no fewer than twelve items.

@@ -189,6 +189,6 @@ def test_weights_must_be_those_of_every_table(rng):
     index.add(packed(rng.integers(0, 2, (2, 3, 4))))
     with pytest.raises(InputError, match="weights must be a list with the weights of each of 2"):
         index.search_real([np.ones((1, 4))], 1)
-    with pytest.raises(InputError, match=r"weights must be as many in every table, got \[1, 2\]"):
+    with pytest.raises(InputError, match=r"queries must be as many in every table, got \[1, 2\]"):
         index.search_real([np.ones((1, 4)), np.ones((2, 4))], 1)
     assert TablesIndex(4, n_tables=2).search_real([np.ones((1, 4))] * 2, 1)[1].shape == (1, 0)

@@ -119,12 +119,12 @@ def requests(n_items, seed):
         ),
         "allowed": search(ids=ids[:100], allowed=rng.permutation(n_items).tolist(), k=100),
         "allowed, arrays": ("POST", "/search", _wire.dump(many, facts), BINARY),
-        "weighted_bits": search(ids=ids, rescore="weighted_bits", weights=weights, pool=100_000),
+        "weighted_bits": search(ids=ids, rerank="weighted_bits", weights=weights, pool=100_000),
         "weighted_bits within limits": search(
-            ids=ids, rescore="weighted_bits", weights=weights, pool=1900, k=195
+            ids=ids, rerank="weighted_bits", weights=weights, pool=1900, k=195
         ),
-        "asymmetric": search(ids=ids, rescore="asymmetric", k=195),
-        "rescored by vectors": search(ids=ids[:20], rescore="vectors", pool=100_000, k=1000),
+        "asymmetric": search(ids=ids, rerank="weights", k=195),
+        "rescored by vectors": search(ids=ids[:20], rerank="vectors", pool=100_000, k=1000),
         "radius of all": search(ids=ids, radius=N_BITS),
         "radius of some": search(ids=ids, radius=14),
         "histograms": search(ids=ids, include=["histogram", "codes"], k=1),
@@ -132,7 +132,7 @@ def requests(n_items, seed):
         "includes": search(ids=ids, k=195, include=["codes", "fields"]),
         "labels": search(ids=ids, k=195, labels=[str(i) for i in range(7)], include=["fields"]),
         "the largest scan": search(ids=ids, k=195),
-        "real queries": search(vectors=rows, query="real", k=195),
+        "real queries": search(vectors=rows, by="weights", k=195),
         "encode": (
             "POST",
             "/encode",

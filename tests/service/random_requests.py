@@ -96,11 +96,11 @@ class Requests:
             "k": lambda: dice.choice([1, 3, 10, 1000]),
             "radius": lambda: dice.randrange(40),
             "ties": lambda: dice.choice(["id", "complete"]),
-            "query": lambda: dice.choice(["bits", "real"]),
+            "by": lambda: dice.choice(["bits", "weights"]),
             "allowed": lambda: [dice.randrange(1500) for _ in range(9)],
             "labels": lambda: [str(dice.randrange(11))],
             "pool": lambda: dice.randrange(1, 300),
-            "rescore": lambda: dice.choice(["asymmetric", "vectors", "weighted_bits"]),
+            "rerank": lambda: dice.choice(["none", "weights", "vectors", "weighted_bits"]),
             "weights": lambda: [dice.random() for _ in range(8 * self.n_bytes)],
             "include": lambda: dice.sample(["codes", "fields", "histogram"], dice.randrange(4)),
             "vector": self.row,
@@ -108,7 +108,7 @@ class Requests:
             "as": lambda: dice.choice(["items", "queries", "weights"]),
             "texts": lambda: ["x"],
             "pictures": lambda: ["AAAA"],
-            "metric": lambda: dice.choice(["l2", "ip", "cosine"]),
+            "similarity": lambda: dice.choice(["l2", "ip", "cosine"]),
         }
         names = [dice.choice(["codes", "ids", "vectors"])] if dice.random() < 0.8 else []
         names += dice.sample(list(sound), dice.choice([0, 1, 1, 2, 4]))

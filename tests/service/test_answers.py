@@ -115,41 +115,40 @@ def test_filters_by_ids_and_by_labels(folder, client, collection):
 def test_real_valued_queries(folder, url, client, collection, n):
     x = folder.data.query_x[:n]
     expected = collection.search_real(folder.hasher.project_queries(x), 13)
-    answer = client.search(vectors=x, k=13, query="real")
-    assert np.array_equal(answer.scores, expected[0])
+    answer = client.search(vectors=x, k=13, by="weights")
+    assert np.array_equal(answer.distances, -expected[0])
     assert np.array_equal(answer.ids, expected[1])
-    assert answer.distances is None
-    content = post(url, "/search", {"vectors": x.tolist(), "k": 13, "query": "real"}).json()
-    assert (content["scores"], content["ids"]) == lists(*expected)
-    filtered = client.search(vectors=x, k=13, query="real", allowed=np.arange(0, 1500, 3))
+    content = post(url, "/search", {"vectors": x.tolist(), "k": 13, "by": "weights"}).json()
+    assert (content["distances"], content["ids"]) == lists(-expected[0], expected[1])
+    filtered = client.search(vectors=x, k=13, by="weights", allowed=np.arange(0, 1500, 3))
     weights = folder.hasher.project_queries(x)
     expected = collection.search_real(weights, 13, allowed=np.arange(0, 1500, 3))
-    assert np.array_equal(filtered.scores, expected[0])
+    assert np.array_equal(filtered.distances, -expected[0])
     assert np.array_equal(filtered.ids, expected[1])
 
 
 def test_items_as_real_valued_queries_are_their_vectors(folder, client, collection):
     weights = folder.hasher.project_queries(folder.data.database_x[[7, 2]])
-    answer = client.search(ids=[7, 2], k=5, query="real")
+    answer = client.search(ids=[7, 2], k=5, by="weights")
     assert np.array_equal(answer.ids, collection.search_real(weights, 5)[1])
 
 
 @pytest.mark.parametrize("pool", [None, 40])
-@pytest.mark.parametrize("rescore", ["asymmetric", "weighted_bits", "vectors"])
-def test_finer_scores(folder, client, collection, rescore, pool):
+@pytest.mark.parametrize("rerank", ["weights", "weighted_bits", "vectors"])
+def test_finer_distances(folder, client, collection, rerank, pool):
     x, codes = folder.data.query_x[:4], folder.queries[:4]
     weights = np.linspace(0.5, 2, N_BITS)
     finer = {
-        "asymmetric": index.asymmetric(folder.hasher.project_queries(x)),
+        "weights": index.asymmetric(folder.hasher.project_queries(x)),
         "weighted_bits": index.weighted_bits(weights),
         "vectors": index.vectors(folder.data.database_x, x, "cosine"),
-    }[rescore]
-    settings = {"weights": weights} if rescore == "weighted_bits" else {}
-    settings |= {"metric": "cosine"} if rescore == "vectors" else {}
+    }[rerank]
+    settings = {"weights": weights} if rerank == "weighted_bits" else {}
+    settings |= {"similarity": "cosine"} if rerank == "vectors" else {}
     settings |= {} if pool is None else {"pool": pool}
-    scores, ids = collection.search(codes, 8, rescore=finer, pool=pool)
-    answer = client.search(vectors=x, k=8, rescore=rescore, **settings)
-    assert np.array_equal(answer.scores, scores)
+    distances, ids = collection.search(codes, 8, rerank=finer, pool=pool)
+    answer = client.search(vectors=x, k=8, rerank=rerank, **settings)
+    assert np.array_equal(answer.distances, distances)
     assert np.array_equal(answer.ids, ids)
 
 
@@ -168,12 +167,12 @@ def test_what_the_page_shows_is_counted_by_brute_force(folder, url):
 
 
 def test_a_score_that_no_number_holds_is_null(folder, url):
-    body = {"vectors": [[1e160] * 64], "rescore": "vectors", "metric": "l2", "k": 2}
+    body = {"vectors": [[1e160] * 64], "rerank": "vectors", "similarity": "l2", "k": 2}
     content = post(url, "/search", body).json()
-    assert content["scores"] == [[None, None]]
+    assert content["distances"] == [[None, None]]
 
 
-@pytest.mark.parametrize("settings", [{}, {"query": "real"}])
+@pytest.mark.parametrize("settings", [{}, {"by": "weights"}])
 def test_vectors_beyond_all_numbers_are_refused(url, settings):
     body = {"vectors": [[1e308, -1e308] * 32], **settings}
     assert_problem(post(url, "/search", body), 422)
@@ -253,8 +252,8 @@ def test_factors_correct_scores(folder, tmp_path):
         weights = hasher.project_queries(folder.data.query_x[:3])
         expected = collection.search_real(weights, 7, correction=hasher.correction())
     with running(create_app(tmp_path / "c", hasher)) as address, Client(address) as client:
-        answer = client.search(vectors=folder.data.query_x[:3], k=7, query="real")
-        assert np.array_equal(answer.scores, expected[0])
+        answer = client.search(vectors=folder.data.query_x[:3], k=7, by="weights")
+        assert np.array_equal(answer.distances, -expected[0])
         assert np.array_equal(answer.ids, expected[1])
 
 

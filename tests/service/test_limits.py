@@ -66,7 +66,7 @@ def test_a_huge_body_is_refused_before_it_is_sent(url):
         ({"ids": [0], "radius": 99}, "would have 1500"),
         ({"ids": [0, 1], "k": 1, "include": ["histogram"]}, "would have 66"),
         (
-            {"ids": [0], "k": 5, "rescore": "weighted_bits", "weights": [1.0] * 32, "pool": 9999},
+            {"ids": [0], "k": 5, "rerank": "weighted_bits", "weights": [1.0] * 32, "pool": 9999},
             "pool",
         ),
     ],
@@ -169,7 +169,7 @@ def test_a_client_that_leaves_is_noted_and_forgotten(url, gate, codes, caplog):
     assert not caplog.records
 
 
-RESCORED = {"k": 5, "rescore": "weighted_bits", "weights": [1.0] * 32}
+RESCORED = {"k": 5, "rerank": "weighted_bits", "weights": [1.0] * 32}
 WORK = [
     ({"ids": [0, 1], **RESCORED, "pool": 60}, "candidates, queries times pool, may be 100"),
     ({"ids": [0, 1], **RESCORED}, "candidates"),
@@ -199,9 +199,9 @@ def test_a_search_in_pieces_is_that_in_one(folder, monkeypatch):
         {"radius": 9, "include": ["histogram", "codes"]},
         {"k": 7, "ties": "complete"},
         {"k": 7, "radius": 9},
-        {"k": 7, "query": "real"},
-        {"k": 7, "rescore": "asymmetric", "pool": 30},
-        {"k": 7, "rescore": "vectors", "pool": 30, "include": ["fields"]},
+        {"k": 7, "by": "weights"},
+        {"k": 7, "rerank": "weights", "pool": 30},
+        {"k": 7, "rerank": "vectors", "pool": 30, "include": ["fields"]},
         {"k": 7, "allowed": list(range(0, 1500, 2))},
         {"k": 7},
     ]

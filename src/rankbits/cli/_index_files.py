@@ -21,8 +21,8 @@ from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
 from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
-from rankbits.index import Collection, HammingIndex, Ragged, disk, inputs
-from rankbits.index.results import stacked
+from rankbits.index import Collection, HammingIndex, disk, inputs
+from rankbits.index.results import Ragged, stacked
 
 _BLOCK_CODES = 1 << 20  # added at a time
 _BLOCK_QUERIES = 1 << 12

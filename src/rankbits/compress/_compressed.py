@@ -1,16 +1,20 @@
 """A compressed folder, opened: its numbers, and a search as it recommends."""
 
 import os
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
-from rankbits.compress._folder import read_result
+from rankbits.compress._folder import RESULT, read_result
 from rankbits.compress._inputs import open_vectors
-from rankbits.compress._searching import CodeSearch
+from rankbits.compress._searching import CodeSearch, plan_of
 from rankbits.errors import InputError
-from rankbits.index import HammingIndex
+from rankbits.index import HammingIndex, Matches, SearchPlan
+from rankbits.methods.base import BaseHasher
 
 
 class Compressed:
@@ -40,7 +44,13 @@ class Compressed:
         return chosen
 
     @property
-    def model(self) -> Any:
+    def plan(self) -> SearchPlan:
+        """How the folder recommends to search."""
+        chosen = self.recommendation
+        return plan_of(chosen["query"], chosen["pool"], self.result["similarity"])
+
+    @property
+    def model(self) -> BaseHasher:
         """The fitted method that encodes items and queries."""
         return self._opened().hasher
 
@@ -50,8 +60,14 @@ class Compressed:
         return self._opened().index
 
     def search(
-        self, queries: Any, k: int = 10, *, pool: int | None = None, n_threads: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        plan: SearchPlan | None = None,
+        pool: int | None = None,
+        **how: Any,
+    ) -> Matches:
         """The k nearest items of each query, as recommended.
 
         Parameters
@@ -60,21 +76,21 @@ class Compressed:
             Vectors as those of the items.
         k : int, default=10
             Number of items.
+        plan : SearchPlan or None, default=None
+            How to search; None takes `plan`, which the folder recommends.
         pool : int or None, default=None
-            How many items are re-ranked by their original vectors; None takes the recommended
-            number, and at least k.
-        n_threads : int or None, default=None
-            Number of threads; None takes all that this process may use.
+            How many items are re-ranked by their original vectors; None takes the number of the
+            plan, and at least k.
+        how : keyword arguments
+            More arguments of `HammingIndex.search`, such as n_threads and allowed.
 
         Returns
         -------
-        distances : ndarray of float64, shape (n, k)
-            By the original vectors where items are re-ranked, else by the codes. Smaller is
-            nearer.
-        ids : ndarray of int64, shape (n, k)
-            Rows of the items, nearest first.
+        matches : Matches
+            `distances, ids = ...`: by the original vectors where items are re-ranked, else by the
+            codes. Ids are rows of the items.
         """
-        search, chosen = self._opened(), self.recommendation
+        search, plan = self._opened(), self.plan if plan is None else plan
         vectors = open_vectors("queries", queries)
         if vectors.shape[1] != self.result["data"]["width"]:
             raise InputError(
@@ -82,8 +98,10 @@ class Compressed:
                 f"{vectors.shape[1]}"
             )
         k = min(_check.whole("k", k, 1), len(search.index))
-        size = chosen["pool"] if pool is None else _check.whole("pool", pool, k)
-        return search.search(vectors, k, chosen["query"], size, n_threads)
+        if pool is not None:
+            pool = _check.whole("pool", pool, k)
+            plan = plan if plan.rerank is None else replace(plan, pool=pool)
+        return search.search(vectors, k, plan, **how)
 
     def __repr__(self) -> str:
         return f"Compressed({str(self.folder)!r}: {self.recommendation['sentence']})"
@@ -96,16 +114,16 @@ class Compressed:
             self._search = CodeSearch(
                 methods.load(self.folder / "model"),
                 HammingIndex.load(self.folder / "index", kind="scan"),
-                self._vectors(),
-                self.result["similarity"],
+                self.vectors,
             )
         return self._search
 
-    def _vectors(self) -> np.ndarray | None:
-        """The original vectors, which only re-ranking needs."""
-        if self.recommendation["pool"] is None:
+    @cached_property
+    def vectors(self) -> np.ndarray | None:
+        """The original vectors of the items, None where no file has them any more or ever had."""
+        path = Path(self.result["vectors"] or self.folder / "vectors.npy")
+        if self.plan.rerank is None and not path.exists():
             return None
-        path = self.result["vectors"] or self.folder / "vectors.npy"
         vectors = open_vectors("items", path)
         expected = (self.result["data"]["items"], self.result["data"]["width"])
         if vectors.shape != expected:
@@ -114,6 +132,17 @@ class Compressed:
                 f"numbers, it holds {vectors.shape}"
             )
         return vectors
+
+
+def is_compressed(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is one that `compress` wrote, by the names of its files.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Any folder.
+    """
+    return all((Path(folder) / name).exists() for name in (RESULT, "model", "index"))
 
 
 def load(folder: str | os.PathLike[str]) -> Compressed:

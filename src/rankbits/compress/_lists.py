@@ -9,10 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rankbits import index
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.evaluation import evaluate_rankings
-from rankbits.histogram import VectorDistances
+from rankbits.index import Candidates
+from rankbits.index.results import of_table
 
 NO_ITEM = -1
 NO_POOL = "none"  # the key of a list that is not re-ranked
@@ -29,14 +32,19 @@ def without_own(
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(ids, order, axis=1)
 
 
-def exact_distances(source: VectorDistances, ids: np.ndarray) -> np.ndarray:
+def exact_distances(queries: np.ndarray, task: Task, ids: np.ndarray) -> np.ndarray:
     """Distances of the listed items by the original vectors, infinite where there is none."""
-    queries, places = np.nonzero(ids != NO_ITEM)
     distances = np.full(ids.shape, np.inf)
-    if queries.size:
-        block = source.open_block(slice(0, source.shape[1]), 1)
-        distances[queries, places] = block.exact(queries, ids[queries, places])
+    listed = of_table(distances, ids)
+    vectors = index.vectors(task.items, queries, task.similarity)
+    candidates = Candidates(Queries(vectors=queries), listed, no_codes)
+    distances[ids != NO_ITEM] = vectors.distances(candidates)
     return distances
+
+
+def no_codes(ids: np.ndarray) -> BinaryCodes:
+    """Vectors are compared without codes."""
+    raise NotImplementedError
 
 
 def rerank(exact: np.ndarray, ids: np.ndarray, pool: int) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +92,7 @@ def score_pools(
     `heads` are the values of the list as it is, if they are known already.
     """
     values = {NO_POOL: heads or score_lists(truth, distances, ids)}
-    exact = exact_distances(VectorDistances(task.queries, task.items, task.similarity), ids)
+    exact = exact_distances(task.queries, task, ids)
     for pool in pools:
         values[str(pool)] = score_lists(truth, *rerank(exact, ids, pool))
     return {

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankbits.compress._candidates import Coder
-from rankbits.compress._lists import NO_POOL, ends_inside, score_pools, without_own
+from rankbits.compress._lists import NO_ITEM, NO_POOL, ends_inside, score_pools, without_own
 from rankbits.compress._models import learn_models
-from rankbits.compress._searching import CodeSearch, build_search
+from rankbits.compress._searching import CodeSearch, build_search, plan_of
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.errors import InputError
 from rankbits.evaluation import evaluate
+from rankbits.index import Matches
 
 TIMED_QUERIES = 32
 _REPEATS = 3
@@ -53,7 +54,7 @@ class Exam(NamedTuple):
 
     def open_search(self, hasher: Any) -> CodeSearch:
         """Codes of all items by this model."""
-        return build_search(hasher, self.task.items, self.task.similarity, self.n_threads)
+        return build_search(hasher, self.task.items, self.n_threads)
 
 
 def measure_coder(
@@ -119,7 +120,8 @@ def score_kind(search: CodeSearch, kind: str, exam: Exam) -> Values:
     task, truth, pools, n_threads = exam
     n_own = int((task.own >= 0).any())
     depth = min(max([*pools, 4 * truth.depth]) + n_own, len(task.items))
-    nearest = partial(search.nearest, kind=kind, k=depth, n_threads=n_threads)
+    plan = plan_of(kind, None, task.similarity)
+    nearest = partial(search.search, k=depth, plan=plan, n_threads=n_threads)
     distances, ids = without_own(*_in_parts(task.queries, nearest), task.own)
     heads = None
     if not ends_inside(distances, truth.depth, len(task.items) - n_own):  # ties longer than lists
@@ -135,10 +137,10 @@ def time_pools(search: CodeSearch, kind: str, exam: Exam) -> dict[str, float]:
     queries = exam.task.queries[:TIMED_QUERIES]
     times = {}
     for pool in (None, *exam.pools):
-        best = np.inf
+        best, plan = np.inf, plan_of(kind, pool, exam.task.similarity)
         for _ in range(_REPEATS):
             started = time.perf_counter()
-            search.search(queries, exam.truth.depth, kind, pool, n_threads=1)
+            search.search(queries, exam.truth.depth, plan, n_threads=1)
             best = min(best, time.perf_counter() - started)
         times[str(pool or NO_POOL)] = 1e6 * best / len(queries)
     return times
@@ -160,12 +162,13 @@ def _score_all_items(search: CodeSearch, kind: str, exam: Exam) -> dict[str, np.
 
 
 def _in_parts(
-    queries: np.ndarray, search: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    queries: np.ndarray, search: Callable[[np.ndarray], Matches]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lists of all queries, some at a time."""
+    """Distances and ids for all queries, some at a time; infinite where there is no item."""
     parts = [
         search(queries[start : start + _QUERIES_AT_ONCE])
         for start in range(0, len(queries), _QUERIES_AT_ONCE)
     ]
-    distances, ids = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return distances, ids
+    ids = np.concatenate([part.ids for part in parts])
+    distances = np.concatenate([part.distances for part in parts]).astype(np.float64)
+    return np.where(ids == NO_ITEM, np.inf, distances), ids

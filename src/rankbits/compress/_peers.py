@@ -24,7 +24,6 @@ from rankbits.compress._lists import (
 from rankbits.compress._measuring import TIMED_QUERIES
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
-from rankbits.histogram import VectorDistances
 
 _RABITQ_FACTORS = 8  # bytes of an item beside its bits
 _RQ_MOST_BYTES = 16  # beyond, its codebooks train for hours
@@ -196,7 +195,7 @@ def _times(index: _PeerIndex, task: Task, pools: Sequence[int], k: int) -> dict[
         started = time.perf_counter()
         _, ids = index.search(queries, pool or k)
         if pool is not None:
-            exact = exact_distances(VectorDistances(queries, task.items, task.similarity), ids)
+            exact = exact_distances(queries, task, ids)
             rerank(exact, ids, pool)
         times[str(pool or NO_POOL)] = 1e6 * (time.perf_counter() - started) / len(queries)
     faiss.omp_set_num_threads(n_threads)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankbits.compress._candidates import Coder, create_hasher
 from rankbits.compress._lessons import N_PARTS, teach
-from rankbits.compress._searching import QUERY_KINDS, build_search
+from rankbits.compress._searching import QUERY_KINDS, build_search, plan_of
 from rankbits.compress._task import Task
 from rankbits.errors import InputError
 from rankbits.evaluation import nearest_vectors
@@ -139,10 +139,11 @@ def measure_rates(
         raise InputError(
             f"no method can learn codes of {n_bytes} bytes from these items; take other bytes"
         )
-    encode_seconds, search = _timed(lambda: build_search(hasher, items, task.similarity, n_threads))
+    encode_seconds, search = _timed(lambda: build_search(hasher, items, n_threads))
     k = min(100, len(items))
+    plans = [plan_of(kind, None, task.similarity) for kind in search.hasher.query_kinds]
     search_seconds, _ = _timed(
-        lambda: [search.nearest(queries, kind, k, n_threads) for kind in search.hasher.query_kinds]
+        lambda: [search.search(queries, k, plan, n_threads=n_threads) for plan in plans]
     )
     reference_seconds, _ = _timed(
         lambda: nearest_vectors(queries, items, k, task.similarity, n_threads=n_threads)

@@ -184,7 +184,7 @@ def _encode_items(result: dict[str, Any], cells: list[Cell], stages: Stages) -> 
     cell = next(cell for cell in cells if (cell.method, cell.n_bytes) == key)
     hasher = methods.load(stages.store.folder / cell.content["model"])
     with unchanged(task.items):
-        return build_search(hasher, task.items, task.similarity, stages.n_threads)
+        return build_search(hasher, task.items, stages.n_threads)
 
 
 def _vectors_to_write(result: dict[str, Any], task: Task) -> np.ndarray | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.distributed._jobs import perform
 from rankbits.errors import InputError
-from rankbits.index import Collection, Ragged
-from rankbits.index.results import of_table
+from rankbits.index import Collection
+from rankbits.index.results import Ragged
 
 _WAIT_SECONDS = 0.2
 _WORTH_LISTING = 50  # looking up an id costs as much as sorting so many
@@ -85,25 +85,12 @@ def _info(collection: Collection) -> dict[str, Any]:
 
 
 def _search(
-    collection: Collection, queries: BinaryCodes, k: int, ties: str, allowed: Any, options: Any
+    collection: Collection, queries: Queries, allowed: Any, settings: dict[str, Any]
 ) -> tuple[int, Ragged]:
-    """The nearest items of a shard, and how many places each query has among them."""
-    answer = collection.search(queries, k, ties, allowed=allowed, **options)
-    if isinstance(answer, Ragged):
-        return k, answer
-    return answer[0].shape[1], of_table(*answer)
-
-
-def _within(
-    collection: Collection, queries: BinaryCodes, radius: int, allowed: Any, options: Any
-) -> Ragged:
-    return collection.within(queries, radius, allowed=allowed, **options)
-
-
-def _search_real(
-    collection: Collection, weights: np.ndarray, k: int, allowed: Any, correction: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    return collection.search_real(weights, k, allowed=allowed, correction=correction)
+    """What is nearest in a shard, and how many places each query has in a table of it."""
+    matches = collection.search(queries, allowed=allowed, **settings)
+    n_places = 0 if matches.offsets is not None else matches.ids.shape[1]
+    return n_places, matches.ragged()
 
 
 def _ids(collection: Collection) -> np.ndarray:
@@ -138,8 +125,6 @@ def _compact(collection: Collection) -> None:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "info": _info,
     "search": _search,
-    "within": _within,
-    "search_real": _search_real,
     "ids": _ids,
     "codes": _codes,
     "present": _present,

@@ -5,17 +5,20 @@ result is that of one index with all items.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
-from rankbits.codes import BinaryCodes
-from rankbits.distributed._changes import Codes, ShardedCollection
+from rankbits._mapped import unchanged
+from rankbits.codes import Queries
+from rankbits.distributed._changes import ShardedCollection
 from rankbits.distributed._holders import HolderCall
-from rankbits.index import Ragged, inputs, real_queries
-from rankbits.index.results import combined, stacked, table
+from rankbits.index import inputs, real_queries
+from rankbits.index.door import BITS, Door, Moment, SearchRequest
+from rankbits.index.results import Ragged, combined, stacked
 
 _BLOCK_QUERIES = 4096
 _BLOCKS_AT_ONCE = 4  # for each replica
@@ -67,7 +70,7 @@ def index(
     )
 
 
-class ShardedIndex(ShardedCollection):
+class ShardedIndex(ShardedCollection, Door):
     """Codes by id in shards on a cluster; `index` opens one.
 
     A search sees every shard at one moment, and all changes that were acknowledged before it. A
@@ -81,62 +84,15 @@ class ShardedIndex(ShardedCollection):
         Arguments of `rankbits.index.Collection.open` for each shard.
     """
 
-    def search(
-        self, codes: Codes, k: int, ties: str = "id", *, allowed: Any = None, **options: Any
-    ) -> Any:
-        """The k nearest items of each query, in order of (distance, id).
+    @property
+    def n_threads(self) -> int | None:
+        """Threads by which candidates of all shards are compared again, None for all."""
+        return None
 
-        Parameters
-        ----------
-        codes : the queries, BinaryCodes or packed uint8
-        k : int, 1 or more
-        ties : "id" or "complete"
-            Which items that are as far as the k-th to return: those of lowest id, or all.
-        allowed : ids that may be returned, or a mask with an entry for each of `ids`
-        options : options of the kind for this search
-
-        Returns
-        -------
-        distances, ids : int32 and int64 arrays (queries, k) for `ties="id"`
-            Where fewer than k items may be returned, places are filled with 2147483647 and -1.
-        Ragged : for `ties="complete"`
-        """
-        is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        queries = inputs.queries_of(codes, self._n_bits, None)
-        k, filters = inputs.how_many(k), self._filters(allowed)
-        parts: list[Any] = []
-        for size, answers in self._answers("search", queries, (k, ties), filters, options):
-            n_places = min(k, sum(columns for columns, _ in answers))
-            merged = combined(
-                [ragged for _, ragged in answers], size, max(1, n_places), is_complete=is_complete
-            )
-            parts.append(merged if is_complete else table(merged, n_places))
-        if is_complete:
-            return stacked(parts)
-        return _rows_together(parts)
-
-    def within(self, codes: Codes, radius: int, *, allowed: Any = None, **options: Any) -> Ragged:
-        """Every item at distance `radius` or less of each query, in order of (distance, id)."""
-        queries = inputs.queries_of(codes, self._n_bits, None)
-        reach = min(_check.whole("radius", radius, 0), self._n_bits)
-        blocks = self._answers("within", queries, (reach,), self._filters(allowed), options)
-        return stacked([combined(answers, size, None) for size, answers in blocks])
-
-    def search_real(
-        self, weights: Any, k: int, *, allowed: Any = None, correction: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k items with the largest inner product of a query's weights and their codes.
-
-        Parameters and result are those of `rankbits.index.HammingIndex.search_real`.
-        """
-        numbers = real_queries.weights_of(weights, self._n_bits)
-        real_queries.correction_of(correction, numbers, has_factors=self._has_factors)
-        k, parts = inputs.how_many(k), []
-        filters = self._filters(allowed)
-        for size, answers in self._answers("search_real", numbers, (k,), filters, correction):
-            n_places = min(k, sum(scores.shape[1] for scores, _ in answers))
-            parts.append(real_queries.merged(answers, size, n_places))
-        return _rows_together(parts)
+    @contextmanager
+    def _look(self, *sources: Any) -> Iterator["ShardsMoment"]:
+        with unchanged(*sources):
+            yield ShardsMoment(self)
 
     def _filters(self, allowed: Any) -> list[np.ndarray | None]:
         """For each shard, its own among the ids that may be returned."""
@@ -149,22 +105,25 @@ class ShardedIndex(ShardedCollection):
         rows = self._owners.rows(ids)
         return [ids[rows[i]] if i in rows else ids[:0] for i in range(self.n_shards)]
 
-    def _answers(
-        self,
-        name: str,
-        queries: BinaryCodes | np.ndarray,
-        request: tuple[Any, ...],
-        filters: Sequence[np.ndarray | None],
-        last: Any,
-    ) -> Iterator[tuple[int, list[Any]]]:
-        """For each block of queries its size and the answers of all shards."""
+    def answers(
+        self, queries: Queries, settings: dict[str, Any], allowed: Any
+    ) -> Iterator[tuple[int, list[tuple[int, Ragged]]]]:
+        """For each block of queries its size, and what every shard has for it.
+
+        Parameters
+        ----------
+        queries : the queries
+        settings : arguments of `Collection.search`
+        allowed : as of `Collection.search`, of all shards
+        """
         replicas, n = self._holders.replicas, len(queries)
+        filters = self._filters(allowed)
         step = max(1, min(_BLOCK_QUERIES, -(-n // replicas)))
         starts = range(0, max(1, n), step)
         for at in range(0, len(starts), _BLOCKS_AT_ONCE * replicas):
             blocks = [queries[s : s + step] for s in starts[at : at + _BLOCKS_AT_ONCE * replicas]]
             calls = [
-                HolderCall(shard, name, (block, *request, allowed, last))
+                HolderCall(shard, "search", (block, allowed, settings))
                 for block in blocks
                 for shard, allowed in enumerate(filters)
             ]
@@ -173,7 +132,32 @@ class ShardedIndex(ShardedCollection):
                 yield len(block), answers[i * self.n_shards : (i + 1) * self.n_shards]
 
 
-def _rows_together(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[Any, Any]:
-    """Tables of consecutive queries as one."""
-    first, second = zip(*parts, strict=True)
-    return np.concatenate(first), np.concatenate(second)
+class ShardsMoment(Moment):
+    """All shards as they are found."""
+
+    def __init__(self, index: ShardedIndex) -> None:
+        self._index = index
+        self.codes_of = (index.codes,)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+        """What all shards have, merged by (distance, id), which no cut into shards can change."""
+        queries, settings = request.tables[0], {"k": request.k, "by": request.by, **request.options}
+        if request.by == BITS:
+            settings["ties"] = "complete" if request.is_complete else "id"
+            settings["within"] = request.radius
+            asked = Queries(inputs.queries_of(queries.bits, self._index.n_bits, None))
+        else:
+            real_queries.checked(queries, self._index.n_bits, has_factors=self._index.has_factors)
+            asked = Queries(weights=queries.weights, correction=queries.correction)
+        if request.n_threads is not None:
+            settings["n_threads"] = request.n_threads
+        parts, n_places = [], 0
+        for size, answers in self._index.answers(asked, settings, request.allowed):
+            n_places = min(request.k or 0, sum(n for n, _ in answers))
+            found = [ragged for _, ragged in answers]
+            k = None if request.k is None else max(1, n_places or request.k)
+            parts.append(combined(found, size, k, is_complete=request.is_complete))
+        return stacked(parts), n_places

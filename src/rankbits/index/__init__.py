@@ -3,7 +3,8 @@
 - `HammingIndex`: the k nearest, every item of the k-th tie, everything within a radius.
 - `Collection`: the same on disk, changed by one process while many search it.
 - `TablesIndex`: the same for items that have a code in each of several tables.
-- `weighted_bits`, `asymmetric`, `vectors`: a finer score to put the nearest items in order.
+- `Matches`: what every search returns; `SearchPlan`: how to search, as `compress` recommends it.
+- `weighted_bits`, `asymmetric`, `vectors`: a finer distance to put the nearest items in order.
 - `HammingNeighbors`: scikit-learn's interface to neighbors, imported at first use.
 - `engines`: the kinds of search, and how to add one.
 - `interop`: to and from faiss, usearch, NumPy, Parquet, LanceDB and PostgreSQL.
@@ -13,10 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.rescoring.base import Candidates, Rescore
-from rankbits.index.rescoring.bits import asymmetric, weighted_bits
-from rankbits.index.rescoring.vectors import vectors
-from rankbits.index.results import Ragged
+from rankbits.index.plan import SearchPlan
+from rankbits.index.reranking.base import Candidates, Rerank
+from rankbits.index.reranking.bits import asymmetric, weighted_bits
+from rankbits.index.reranking.vectors import vectors
+from rankbits.index.results import Matches
 from rankbits.index.tables import TablesIndex
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ __all__ = [
     "Collection",
     "HammingIndex",
     "HammingNeighbors",
-    "Ragged",
-    "Rescore",
+    "Matches",
+    "Rerank",
+    "SearchPlan",
     "TablesIndex",
     "asymmetric",
     "vectors",

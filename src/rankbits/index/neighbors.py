@@ -150,8 +150,8 @@ class HammingNeighbors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         reach = self.radius if radius is None else radius
         if X is not None:
-            return self.index_.within(self._queries(X), reach)
-        answer = self.index_.within(self.index_.codes(), reach)
+            return self.index_.within(self._queries(X), reach).ragged()
+        answer = self.index_.within(self.index_.codes(), reach).ragged()
         is_other = answer.ids != answer.queries()
         return Ragged(
             answer.offsets - np.arange(len(answer.offsets)),

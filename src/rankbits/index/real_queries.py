@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits.codes import Queries
 from rankbits.codes.real_numbers import largest_score, real_numbers
 from rankbits.errors import InputError
 from rankbits.index import inputs
@@ -31,6 +32,13 @@ Answer = tuple[np.ndarray, np.ndarray]  # scores and ids, (queries, k)
 def weights_of(weights: Any, n_bits: int) -> np.ndarray:
     """Weights or tables of queries as float64, finite also when they are added up."""
     return real_numbers("weights", weights, n_bits)
+
+
+def checked(queries: Queries, n_bits: int, *, has_factors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and correction of queries; one that an index without factors cannot use is left."""
+    weights = weights_of(queries.weights, n_bits)
+    correction = queries.correction if has_factors else None
+    return weights, correction_of(correction, weights, has_factors=has_factors)
 
 
 def correction_of(correction: Any, weights: np.ndarray, *, has_factors: bool) -> np.ndarray:
@@ -85,25 +93,6 @@ def merged(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
     ids = np.concatenate([np.empty((n_queries, 0), np.int64), *(a[1] for a in answers)], 1)
     order = np.lexsort((ids, ids == NO_ID, -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(ids, order, axis=1)
-
-
-def merged_by_largest(answers: Sequence[Answer], n_queries: int, k: int) -> Answer:
-    """The k best of several answers, where an id that several have counts with its largest score.
-
-    >>> one = np.array([[5.0, 4.0]], np.float32), np.array([[0, 1]])
-    >>> two = np.array([[9.0, 3.0]], np.float32), np.array([[1, 2]])
-    >>> scores, ids = merged_by_largest([one, two], n_queries=1, k=2)
-    >>> scores.tolist(), ids.tolist()
-    ([[9.0, 5.0]], [[1, 0]])
-    """
-    scores, ids = (np.concatenate(columns, axis=1) for columns in zip(*answers, strict=True))
-    order = np.lexsort((-scores, ids), axis=1)
-    scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
-    is_repeated = np.zeros(ids.shape, bool)
-    is_repeated[:, 1:] = ids[:, 1:] == ids[:, :-1]
-    scores[is_repeated], ids[is_repeated] = -np.inf, NO_ID
-    empty = scores[:, :0], ids[:, :0]
-    return merged([(scores, ids), empty], n_queries, k)
 
 
 def _search_part(

@@ -1,10 +1,12 @@
 """Results of searches: items of many queries behind one another, and how answers become one.
 
-Everything is ordered by query, then (distance, id).
+Everything is ordered by query, then (distance, id). A smaller distance is nearer, whatever was
+compared: where scores are better the larger they are, the distance is minus the score.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,7 @@ class Ragged(NamedTuple):
     Attributes
     ----------
     offsets : ndarray of int64, shape (queries + 1,)
-    distances : ndarray of int32
+    distances : ndarray of int32, or of float32 where numbers were compared
     ids : ndarray of int64
     """
 
@@ -34,6 +36,67 @@ class Ragged(NamedTuple):
     def queries(self) -> np.ndarray:
         """The query of each item."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Items of each query in order of (distance, id): what every search returns.
+
+    It unpacks as `distances, ids`, and with offsets as `offsets, distances, ids`.
+
+    Attributes
+    ----------
+    distances : ndarray of int32 for bits, of float32 for weights and after re-ranking
+        Smaller is nearer. By weights it is minus the score.
+    ids : ndarray of int64, shaped as distances
+    offsets : ndarray of int64 or None
+        None for tables of shape (queries, k), whose places that are left over hold the largest
+        distance (2147483647 or infinity) and -1. Else the items of query q are
+        ids[offsets[q]:offsets[q + 1]].
+    """
+
+    distances: np.ndarray
+    ids: np.ndarray
+    offsets: np.ndarray | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        columns = (self.distances, self.ids)
+        return iter(columns if self.offsets is None else (self.offsets, *columns))
+
+    def __getitem__(self, column: int) -> np.ndarray:
+        """A column of what it unpacks as."""
+        values: np.ndarray = [*self][column]
+        return values
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of items of each query."""
+        return self.ragged().counts
+
+    def queries(self) -> np.ndarray:
+        """The query of each item, where items stand behind one another."""
+        return self.ragged().queries()
+
+    def ragged(self) -> Ragged:
+        """Items behind one another, without places that are left over."""
+        if self.offsets is None:
+            return of_table(self.distances, self.ids)
+        return Ragged(self.offsets, self.distances, self.ids)
+
+
+def matches_of(answer: Ragged, k: int | None = None) -> Matches:
+    """An answer as tables with k places, or as it is."""
+    if k is None:
+        return Matches(answer.distances, answer.ids, answer.offsets)
+    return Matches(*table(answer, k))
+
+
+def together(parts: Sequence[Matches]) -> Matches:
+    """The matches of consecutive groups of queries, all in tables or none, as one."""
+    if parts[0].offsets is not None:
+        return matches_of(stacked([part.ragged() for part in parts]))
+    distances, ids = zip(*parts, strict=True)
+    return Matches(np.concatenate(distances), np.concatenate(ids))
 
 
 def nothing(n_queries: int) -> Ragged:
@@ -121,15 +184,20 @@ def _offsets(counts: np.ndarray) -> np.ndarray:
 def of_table(distances: np.ndarray, ids: np.ndarray) -> Ragged:
     """A table of results without the places that are left over."""
     is_there = ids >= 0
+    if is_there.all():
+        offsets = np.arange(len(ids) + 1) * ids.shape[1]
+        return Ragged(offsets, distances.ravel(), ids.ravel())
     return Ragged(_offsets(is_there.sum(axis=1)), distances[is_there], ids[is_there])
 
 
 def table(answer: Ragged, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distances and ids as (queries, k) arrays; places left over hold NO_DISTANCE and -1."""
+    """Distances and ids as (queries, k) arrays; places left over hold the largest and -1."""
     n_queries = len(answer.offsets) - 1
     if len(answer.ids) == n_queries * k:
         return answer.distances.reshape(n_queries, k), answer.ids.reshape(n_queries, k)
-    distances = np.full((n_queries, k), NO_DISTANCE, np.int32)
+    is_float = answer.distances.dtype.kind == "f"
+    farthest = np.inf if is_float else NO_DISTANCE
+    distances = np.full((n_queries, k), farthest, answer.distances.dtype)
     ids = np.full((n_queries, k), NO_ID, np.int64)
     is_there = np.arange(k) < answer.counts[:, None]
     distances[is_there], ids[is_there] = answer.distances, answer.ids

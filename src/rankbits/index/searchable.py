@@ -4,33 +4,65 @@ A change takes the state and gives the next one; a search takes the state as it 
 search sees one moment, also while another thread changes the index.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from rankbits import _check, _native
+from rankbits import _native
 from rankbits._mapped import unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import inputs, real_queries
+from rankbits.index.door import BITS, Codes, Door, Moment, SearchRequest
 from rankbits.index.engines.searcher import Searcher
-from rankbits.index.rescoring.base import Candidates, Rescore, pool_size, rescored
-from rankbits.index.rescoring.bits import asymmetric
-from rankbits.index.results import Ragged, table
+from rankbits.index.results import Ragged, of_table
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
 from rankbits.index.store.state import State
 from rankbits.index.tie_counts import tie_counts
 
-Codes = BinaryCodes | np.ndarray
 Result = TypeVar("Result")
 Change = Callable[[State, Builder], tuple[State, Result]]
 
 
-class Searchable(ABC):
+class StateMoment(Moment):
+    """A state, and how it is searched."""
+
+    def __init__(self, state: State, searcher: Searcher) -> None:
+        self._state, self._searcher = state, searcher
+        self.codes_of = (state.codes,)
+
+    def __len__(self) -> int:
+        return len(self._state)
+
+    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+        """The nearest items of all parts."""
+        state, queries, n_threads = self._state, request.tables[0], request.n_threads
+        k = 0 if request.k is None else max(1, min(request.k, len(state)))
+        if request.by == BITS:
+            codes = inputs.queries_of(queries.bits, state.code_bits, state.model)
+            radius = state.code_bits if request.radius is None else request.radius
+            asked = self._searcher.request(
+                k,
+                min(radius, state.code_bits),
+                request.is_complete or request.k is None,
+                n_threads,
+                request.options,
+            )
+            return self._searcher.search(state, codes, asked, request.allowed), min(k, len(state))
+        weights, correction = real_queries.checked(
+            queries, state.code_bits, has_factors=state.has_factors
+        )
+        threads = _native.threads(self._searcher.n_threads if n_threads is None else n_threads)
+        k = min(k, len(state))
+        scores, ids = real_queries.search(state, weights, k, threads, request.allowed, correction)
+        return of_table(0.0 - scores, ids), k
+
+
+class Searchable(Door):
     """Codes by id, which change and are searched."""
 
     def __init__(self, searcher: Searcher) -> None:
@@ -53,6 +85,11 @@ class Searchable(ABC):
         state = self._current()
         with unchanged(state, *sources):
             yield state
+
+    @contextmanager
+    def _look(self, *sources: Any) -> Iterator[StateMoment]:
+        with self._moment(*sources) as state:
+            yield StateMoment(state, self._searcher)
 
     # What it holds
 
@@ -166,124 +203,6 @@ class Searchable(ABC):
         options : options of the kind, such as n_lists and n_probes of "ivf"
         """
         self._searcher.configure(kind, n_threads, options)
-
-    def search(
-        self,
-        codes: Codes,
-        k: int,
-        ties: str = "id",
-        *,
-        allowed: Any = None,
-        rescore: Rescore | None = None,
-        pool: int | None = None,
-        n_threads: int | None = None,
-        **options: Any,
-    ) -> Any:
-        """The k nearest items of each query, in order of (distance, id).
-
-        Parameters
-        ----------
-        codes : the queries, BinaryCodes or packed uint8
-        k : int, 1 or more
-            More than there are items is as many as there are.
-        ties : "id" or "complete"
-            Which items that are as far as the k-th to return: those of lowest id, or all.
-        allowed : ids that may be returned, or a mask with an entry for each of `ids`
-        rescore : `weighted_bits`, `asymmetric` or `vectors`: a finer score for the nearest items
-        pool : int or None, how many nearest items to score; None takes max(10 * k, 100)
-            With `ties="complete"` also all that are as far as the last of them. `asymmetric` scores
-            all items of an index that has no more than 256 times as many, if no pool is given.
-        n_threads : threads of this search
-        options : options of the kind for this search, such as n_probes of "ivf"
-
-        Returns
-        -------
-        distances, ids : int32 and int64 arrays (queries, k) for `ties="id"`
-            Where fewer than k items may be returned, places are filled with 2147483647 and -1.
-        Ragged : for `ties="complete"`
-        scores, ids : float32 and int64 arrays (queries, k) for `rescore`, by (score, id)
-            Where fewer than k items may be returned, places are filled with infinity and -1.
-        """
-        with self._moment(codes, allowed) as state:
-            is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-            queries = inputs.queries_of(codes, state.code_bits, state.model)
-            k = inputs.how_many(k)
-            n_scored = pool_size(rescore, pool, k, len(state))
-            if rescore is not None:
-                rescore.require(len(queries), state.code_bits)
-            k, n_nearest = min(k, len(state)), max(1, min(n_scored, len(state)))
-            request = self._searcher.request(
-                n_nearest, state.code_bits, is_complete, n_threads, options
-            )
-            if isinstance(rescore, asymmetric) and rescore.can_scan and n_nearest >= len(state):
-                scores, ids = real_queries.search(
-                    state, rescore.logits, k, request.n_threads, allowed
-                )
-                return 0.0 - scores, ids
-            answer = self._searcher.search(state, queries, request, allowed)
-            if rescore is not None:
-                candidates = Candidates(queries, answer, state.codes, request.n_threads)
-                return rescored(candidates, rescore, k)
-            return answer if is_complete else table(answer, k)
-
-    def search_real(
-        self,
-        weights: Any,
-        k: int,
-        *,
-        allowed: Any = None,
-        correction: Any = None,
-        n_threads: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k items with the largest inner product of a query's weights and their codes.
-
-        Codes count as -1 and +1. The result is exact for every kind of index, since every kind
-        scans for it: neither buckets of mih nor lists of ivf say which items have large products.
-
-        Parameters
-        ----------
-        weights : array of shape (queries, n_bits) or (queries, 16 * ceil(n_bits / 4))
-            Real-valued queries, such as `hasher.project_queries(X)`: how much each bit matters, and
-            its sign. Or 16 numbers for every four bits, the one of their value being added.
-        k : int, 1 or more
-            More than there are items is as many as there are.
-        allowed : ids, or a mask with an entry for each of `ids`, default=None
-            The items that may be returned; None for all.
-        correction : array of shape (3, 256) or None, default=None
-            For an index with factors, such as `hasher.correction()` of `rabitq`: the product of an
-            item is multiplied by correction[0, its first byte] and correction[1, its second byte],
-            which are 0 or more, and correction[2, its first byte] is added.
-        n_threads : int or None, default=None
-            Threads of this search; None for those of the index.
-
-        Returns
-        -------
-        scores, ids : float32 and int64 arrays (queries, k)
-            Largest score first, equal ones in order of id. Where fewer than k items may be
-            returned, places are filled with minus infinity and -1.
-        """
-        with self._moment(weights, allowed, correction) as state:
-            numbers = real_queries.weights_of(weights, state.code_bits)
-            tables = real_queries.correction_of(correction, numbers, has_factors=state.has_factors)
-            k = min(inputs.how_many(k), len(state))
-            threads = _native.threads(self.n_threads if n_threads is None else n_threads)
-            return real_queries.search(state, numbers, k, threads, allowed, tables)
-
-    def within(
-        self,
-        codes: Codes,
-        radius: int,
-        *,
-        allowed: Any = None,
-        n_threads: int | None = None,
-        **options: Any,
-    ) -> Ragged:
-        """Every item at distance `radius` or less of each query, in order of (distance, id)."""
-        with self._moment(codes, allowed) as state:
-            queries = inputs.queries_of(codes, state.code_bits, state.model)
-            reach = min(_check.whole("radius", radius, 0), state.code_bits)
-            request = self._searcher.request(0, reach, True, n_threads, options)
-            return self._searcher.search(state, queries, request, allowed)
 
     def tie_counts(
         self, codes: Codes, *, allowed: Any = None, n_threads: int | None = None

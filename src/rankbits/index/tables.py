@@ -1,20 +1,43 @@
 """Several tables of codes searched as one: an item is as far as the table that has it nearest."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankbits import _check
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.errors import InputError
-from rankbits.index import inputs, real_queries
+from rankbits.index import inputs
+from rankbits.index.door import Codes, Door, Moment, SearchRequest
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.results import Ragged, combined, cut, of_table, table, unique
-from rankbits.index.searchable import Codes
+from rankbits.index.results import Ragged, combined, cut, unique
 
 
-class TablesIndex:
+class TablesMoment(Moment):
+    """All tables as they stand."""
+
+    def __init__(self, moments: Sequence[Moment]) -> None:
+        self._moments = moments
+        self.codes_of = [codes_of for moment in moments for codes_of in moment.codes_of]
+
+    def __len__(self) -> int:
+        return len(self._moments[0])
+
+    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+        """What any table has among its nearest, each item once and at its smallest distance."""
+        tables = zip(self._moments, request.tables, strict=True)
+        answers = [one.nearest(replace(request, tables=[queries])) for one, queries in tables]
+        n_queries, n_places = len(request.tables[0]), answers[0][1]
+        found = unique(combined([answer for answer, _ in answers], n_queries, None))
+        return (
+            found if request.k is None else cut(found, request.k, request.is_complete)
+        ), n_places
+
+
+class TablesIndex(Door):
     """Items with a code in each of several tables; the distance is the smallest over the tables.
 
     The k nearest are exact for every exact kind: where (distance, id) orders item j before item i
@@ -48,6 +71,16 @@ class TablesIndex:
     def n_bits(self) -> int:
         """Bits of a code in each table."""
         return self._tables[0].n_bits
+
+    @property
+    def has_factors(self) -> bool:
+        """Tables have no factors."""
+        return False
+
+    @property
+    def n_threads(self) -> int | None:
+        """Threads of a search, None for as many as there are."""
+        return self._tables[0].n_threads
 
     @property
     def n_tables(self) -> int:
@@ -105,74 +138,26 @@ class TablesIndex:
         """The codes of some items in each table, in the order of ids; of all, ascending."""
         return [one.codes(ids) for one in self._tables]
 
-    def search(
-        self,
-        codes: Sequence[Codes],
-        k: int,
-        ties: str = "id",
-        *,
-        allowed: Any = None,
-        n_threads: int | None = None,
-    ) -> Any:
-        """The k nearest items of each query by smallest distance, in order of (distance, id).
+    @contextmanager
+    def _look(self, *sources: Any) -> Iterator["TablesMoment"]:
+        with ExitStack() as stack:
+            moments = [stack.enter_context(one._look(*sources)) for one in self._tables]
+            yield TablesMoment(moments)
 
-        Parameters
-        ----------
-        codes : the queries' codes in each table
-        k, ties, allowed : as of `HammingIndex.search`, which also says what comes back
-        """
-        is_complete = _check.choice("ties", ties, ("id", "complete")) == "complete"
-        k = inputs.how_many(k)
-        checked = self._checked(codes)
-        answers = []
-        for one, queries in zip(self._tables, checked, strict=True):
-            answer = one.search(queries, k, ties, allowed=allowed, n_threads=n_threads)
-            answers.append(answer if is_complete else of_table(*answer))
-        nearest = cut(_joined(answers), k, is_complete)
-        return nearest if is_complete else table(nearest, min(k, len(self)))
+    def _tables_of(self, queries: Any) -> Sequence[Queries]:
+        self._require_tables("codes", queries)
+        tables = [
+            its_queries
+            if isinstance(its_queries, Queries)
+            else Queries(inputs.codes_of(f"codes[{place}]", its_queries, self.n_bits))
+            for place, its_queries in enumerate(queries)
+        ]
+        _common_size("queries", tables)
+        return tables
 
-    def search_real(
-        self,
-        weights: Sequence[Any],
-        k: int,
-        *,
-        allowed: Any = None,
-        n_threads: int | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k items with the largest score in any table, in order of (score, id), largest first.
-
-        Exact, for the same reason as `search`: an item among the k best by largest score is among
-        the k best of the table that gives it this score.
-
-        Parameters
-        ----------
-        weights : the queries' weights in each table, arrays of shape (queries, n_bits)
-        k, allowed, n_threads : as of `HammingIndex.search_real`, which also says what comes back
-        """
+    def _weighted(self, weights: Any, correction: Any) -> list[Queries]:
         self._require_tables("weights", weights)
-        k = inputs.how_many(k)
-        checked = [real_queries.weights_of(its_weights, self.n_bits) for its_weights in weights]
-        n_queries = _common_size("weights", checked)
-        answers = [
-            one.search_real(its_weights, k, allowed=allowed, n_threads=n_threads)
-            for one, its_weights in zip(self._tables, checked, strict=True)
-        ]
-        return real_queries.merged_by_largest(answers, n_queries, min(k, len(self)))
-
-    def within(
-        self,
-        codes: Sequence[Codes],
-        radius: int,
-        *,
-        allowed: Any = None,
-        n_threads: int | None = None,
-    ) -> Ragged:
-        """Every item at distance `radius` or less in at least one table, at its smallest."""
-        answers = [
-            one.within(queries, radius, allowed=allowed, n_threads=n_threads)
-            for one, queries in zip(self._tables, self._checked(codes), strict=True)
-        ]
-        return _joined(answers)
+        return [Queries(weights=its_weights) for its_weights in weights]
 
     def _checked(self, codes: Sequence[Codes]) -> list[BinaryCodes]:
         """Codes of the same items in each table."""
@@ -203,8 +188,3 @@ def _common_size(name: str, values: Sequence[Sized]) -> int:
             "for all of them"
         )
     return sizes.pop()
-
-
-def _joined(answers: Sequence[Ragged]) -> Ragged:
-    """What any table returned, each item once and at its smallest distance."""
-    return unique(combined(answers, len(answers[0].offsets) - 1, None))

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankbits import _check
 from rankbits._mapped import reads_unchanged, unchanged
 from rankbits.affinity import Affinity
-from rankbits.codes import MAX_BITS, BinaryCodes
+from rankbits.codes import MAX_BITS, BinaryCodes, Queries
 from rankbits.codes.sides import ITEMS, QUERIES
 from rankbits.errors import InputError
 from rankbits.methods.estimator import Estimator
@@ -102,12 +102,34 @@ class BaseHasher(Estimator):
         packed = self._packed(X, self._query_logits)
         return BinaryCodes(packed, self.n_bits_, fingerprint(self), side)
 
+    def as_queries(self, X: Any) -> Queries:
+        """Queries in all forms that the model gives, from one pass: bits, weights and rows of X.
+
+        `index.search(hasher.as_queries(X), k)` takes them, with `by="bits"` or `by="weights"`.
+        """
+        weights = self.project_queries(X)
+        rows = np.asarray(X)
+        return Queries(
+            bits=self._query_bits(weights) if "bits" in self.query_kinds else None,
+            weights=weights,
+            vectors=rows if rows.ndim == 2 else None,
+            correction=self.correction(),
+        )
+
+    def _query_bits(self, weights: np.ndarray) -> BinaryCodes:
+        side = QUERIES if self._has_query_map else None
+        return BinaryCodes(np.packbits(weights > 0, axis=1), self.n_bits_, fingerprint(self), side)
+
+    def correction(self) -> np.ndarray | None:
+        """How the factors of items correct scores by weights; None for methods without factors."""
+        return None
+
     def require_query_bits(self) -> None:
         """Refuse to go on if queries of this method have no bits."""
         if "bits" not in self.query_kinds:
             raise InputError(
                 f"queries of {type(self).__name__} have no bits: its codes are ranked by "
-                "real-valued queries only; call index.search_real(hasher.project_queries(X), k)"
+                "real-valued queries only; call index.search(hasher.as_queries(X), k)"
             )
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -12,25 +12,16 @@ from typing import Any
 import numpy as np
 
 from rankbits import index
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.errors import InputError
-from rankbits.index import HammingIndex, Ragged
-from rankbits.index.results import of_table, stacked
+from rankbits.index import HammingIndex, Matches, Rerank
+from rankbits.index.reranking.base import usual_pool
+from rankbits.index.results import together
 from rankbits.service._bodies import Given
 from rankbits.service._parts import Parts
 from rankbits.service._pieces import candidates_at_once, queries_at_once
-from rankbits.service._queries import Queries
 
 _FEW_ALLOWED = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Items of some queries: a table if there are no offsets, else behind one another."""
-
-    offsets: np.ndarray | None
-    values: np.ndarray
-    ids: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +46,6 @@ class LoneSearch:
     allowed: np.ndarray | None
 
     @property
-    def column(self) -> str:
-        """What the values of items are."""
-        is_scored = self.given["query"] == "real" or self.given["rescore"] is not None
-        return "scores" if is_scored else "distances"
-
-    @property
     def is_counted(self) -> bool:
         """Whether items are counted by distance before they are collected."""
         return self.is_ragged or "histogram" in self.given["include"]
@@ -73,7 +58,7 @@ class LoneSearch:
     async def in_pieces(self, look: Callable[[Queries], Any], n_queries: int) -> list[Any]:
         """What a look gives for all queries, so many at a time."""
         starts = range(0, len(self.queries), n_queries)
-        groups = (self.queries.part(slice(start, start + n_queries)) for start in starts)
+        groups = (self.queries[start : start + n_queries] for start in starts)
         answers = []
         for group in groups:
             await self.given.require_client()
@@ -89,60 +74,49 @@ class LoneSearch:
 
         return await self.in_pieces(look, queries_at_once("counts", self._n_bytes))
 
-    async def search(self) -> Piece:
+    async def search(self) -> Matches:
         """The items of all queries."""
-        kind = "real" if self.given["query"] == "real" else "bits"
-        n_queries = queries_at_once(kind, self._n_bytes, self.k or 1)
+        n_queries = queries_at_once(self.given["by"], self._n_bytes, self.k or 1)
         if self.pool:
             n_queries = min(n_queries, candidates_at_once(self.pool))
-        pieces: list[Piece] = await self.in_pieces(self._search, n_queries)
-        if len(pieces) == 1:
-            return pieces[0]
-        if pieces[0].offsets is not None:
-            ragged = [Ragged(p.offsets, p.values, p.ids) for p in pieces if p.offsets is not None]
-            return Piece(*stacked(ragged))
-        values = np.concatenate([piece.values for piece in pieces])
-        return Piece(None, values, np.concatenate([piece.ids for piece in pieces]))
+        pieces: list[Matches] = await self.in_pieces(self._search, n_queries)
+        return pieces[0] if len(pieces) == 1 else together(pieces)
 
     @property
     def _n_bytes(self) -> int:
         return len(self.moment) * self.parts.store.n_bytes
 
-    def _search(self, queries: Queries) -> Piece:
+    def _search(self, queries: Queries) -> Matches:
         """The items of some queries."""
-        given, moment = self.given, self.moment
-        how: dict[str, Any] = {"allowed": self.allowed, "n_threads": 1}
-        if given["query"] == "real":
-            correction = self.parts.encoder.correction(moment.has_factors)
-            k = int(self.k or 1)
-            scores, ids = moment.search_real(queries.weights, k, correction=correction, **how)
-            return Piece(None, scores, ids)
-        codes = require_codes(queries)
-        if given["rescore"] is not None:
-            how |= {"rescore": self._rescore(queries), "pool": given["pool"]}
-            return Piece(None, *moment.search(codes, int(self.k or 1), given["ties"], **how))
-        if self.k is None:
-            return Piece(*moment.within(codes, given["radius"], **how))
-        answer = moment.search(codes, self.k, given["ties"], **how)
-        if given["radius"] is not None:
-            ragged = answer if isinstance(answer, Ragged) else of_table(*answer)
-            return Piece(*_within(ragged, given["radius"]))
-        return Piece(*answer) if isinstance(answer, Ragged) else Piece(None, *answer)
-
-    def _rescore(self, queries: Queries) -> Any:
         given = self.given
-        if given["rescore"] == "weighted_bits":
+        return self.moment.search(
+            queries,
+            self.k,
+            given["ties"],
+            by=given["by"],
+            within=given["radius"],
+            allowed=self.allowed,
+            rerank=self._rerank(),
+            pool=given["pool"],
+            n_threads=1,
+        )
+
+    def _rerank(self) -> Rerank | None:
+        given = self.given
+        if given["rerank"] == "weighted_bits":
             return index.weighted_bits(np.asarray(given["weights"], np.float64))
-        if given["rescore"] == "asymmetric":
-            return index.asymmetric(queries.weights)
-        return index.vectors(self.parts.vectors, queries.rows, given["metric"])
+        if given["rerank"] == "weights":
+            return index.asymmetric()
+        if given["rerank"] == "vectors":
+            return index.vectors(self.parts.vectors, similarity=given["similarity"])
+        return None
 
 
 def prepare(parts: Parts, given: Given, queries: Queries, k: int | None) -> LoneSearch:
     """A search at this moment."""
     moment, pool = parts.store.moment(), 0
-    if given["rescore"] is not None:
-        pool = min(given["pool"] or max(10 * (k or 1), 100), max(1, len(moment)))
+    if given["rerank"] is not None:
+        pool = min(given["pool"] or usual_pool(k or 1), max(1, len(moment)))
     allowed = _allowed(parts, given)
     if allowed is not None and len(allowed) > _FEW_ALLOWED:
         allowed = _mask(moment.ids, allowed)  # ids would be looked up for each piece
@@ -169,16 +143,8 @@ def _mask(ids: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _within(answer: Ragged, radius: int) -> Ragged:
-    """What is no farther than a radius."""
-    is_near = answer.distances <= radius
-    counts = np.bincount(answer.queries()[is_near], minlength=len(answer.counts))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Ragged(offsets, answer.distances[is_near], answer.ids[is_near])
-
-
 def require_codes(queries: Queries) -> BinaryCodes:
     """Codes of queries, which were resolved."""
-    if queries.codes is None:
+    if queries.bits is None:
         raise LookupError("codes of the queries were not resolved")
-    return queries.codes
+    return queries.bits

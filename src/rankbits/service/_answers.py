@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import Response
 
 from rankbits.codes import BinaryCodes
+from rankbits.index import Matches
 from rankbits.service._bodies import json_bytes, json_response, small_json_response, writable
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
@@ -27,7 +28,7 @@ async def search_response(
         content = as_lists(result, include, fields)
         return json_response({**content, "milliseconds": milliseconds()})
 
-    n_texts = result.ids.size + (0 if result.histogram is None else result.histogram.size)
+    n_texts = result.matches.ids.size + (0 if result.histogram is None else result.histogram.size)
     if n_texts <= _FEW and fields is None:
         content = as_lists(result, include, None)
         return small_json_response({**content, "milliseconds": milliseconds()})
@@ -37,7 +38,7 @@ async def search_response(
 
 async def _fields(parts: Parts, result: SearchResult) -> dict[int, Mapping[str, Any]]:
     """What is known about all items, by id; in ascending order, as a table mostly has them."""
-    ids, n_times = np.unique(result.ragged().ids, return_counts=True)
+    ids, n_times = np.unique(result.matches.ragged().ids, return_counts=True)
     known: dict[int, Mapping[str, Any]] = {}
     n_bytes, most = 0, parts.limits.body_bytes
 
@@ -59,8 +60,8 @@ def as_lists(
     result: SearchResult, include: Sequence[str], fields: Mapping[int, Mapping[str, Any]] | None
 ) -> dict[str, Any]:
     """Lists for JSON, one of each kind for each query, without places that are left over."""
-    ids, values = _rows(result)
-    content: dict[str, Any] = {"ids": ids, result.column: values}
+    ids, values = _rows(result.matches)
+    content: dict[str, Any] = {"ids": ids, "distances": values}
     if "codes" in include:
         digits = iter(hex_of(result.item_codes))
         content["query_codes"] = hex_of(result.query_codes)
@@ -72,22 +73,24 @@ def as_lists(
     return content
 
 
-def _rows(result: SearchResult) -> tuple[Any, Any]:
-    """Ids and values, a list or a row of an array for each query."""
-    n_places = 0 if result.offsets is not None else result.ids.shape[1]
-    if n_places and (result.ids[:, -1] >= 0).all():  # none is left over at the end of a row
-        return writable(result.ids), writable(result.values)
-    answer = result.ragged()
+def _rows(matches: Matches) -> tuple[Any, Any]:
+    """Ids and distances, a list or a row of an array for each query."""
+    distances, ids = matches.distances, matches.ids
+    n_places = 0 if matches.offsets is not None else ids.shape[1]
+    if n_places and (ids[:, -1] >= 0).all():  # none is left over at the end of a row
+        return writable(ids), writable(distances)
+    answer = matches.ragged()
     slices = [slice(a, b) for a, b in pairwise(answer.offsets.tolist())]
-    ids, values = answer.ids.tolist(), answer.distances.tolist()
-    return [ids[part] for part in slices], [values[part] for part in slices]
+    listed_ids, listed = answer.ids.tolist(), answer.distances.tolist()
+    return [listed_ids[part] for part in slices], [listed[part] for part in slices]
 
 
 def as_arrays(result: SearchResult) -> dict[str, np.ndarray]:
     """Tables (queries, k), filled up with -1 where items are missing, or arrays with offsets."""
-    arrays: dict[str, np.ndarray] = {"ids": result.ids, result.column: result.values}
-    if result.offsets is not None:
-        arrays["offsets"] = result.offsets
+    matches = result.matches
+    arrays: dict[str, np.ndarray] = {"ids": matches.ids, "distances": matches.distances}
+    if matches.offsets is not None:
+        arrays["offsets"] = matches.offsets
     if result.histogram is not None:
         arrays["histogram"] = result.histogram
     if result.item_codes is not None and result.query_codes is not None:

@@ -10,7 +10,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from rankbits.compress import is_compressed
+from rankbits.compress import load as load_compressed
 from rankbits.errors import RankbitsError
+from rankbits.index import SearchPlan
 from rankbits.service._encoders import RequestEncoder, TextEncoder, load_encoder
 from rankbits.service._forms import EncodeRequest, Form, ItemBody, SearchRequest, UpsertRequest
 from rankbits.service._guard import Guard
@@ -44,6 +47,7 @@ def create_app(
     vectors: Any = None,
     text_model: Path | None = None,
     text_encoder: TextEncoder | None = None,
+    plan: SearchPlan | None = None,
     token: str | None = None,
     limits: Limits | None = None,
     hosts: Iterable[str] | None = LOCAL_HOSTS,
@@ -57,6 +61,7 @@ def create_app(
     ----------
     collection : str or path-like
         Folder of the collection. What other processes commit to it is seen by the next request.
+        Or a folder that `compress` wrote, which brings its model, its vectors and its plan.
     model : str, path-like, fitted method or None, default=None
         What encoded the items: a model of rankbits, its folder, or a folder of a
         SentenceTransformer that ends with a hasher. None serves codes and ids only.
@@ -66,12 +71,15 @@ def create_app(
         Folder of the pictures that `items` names; without `items`, picture i in the order of names
         is that of item i, as `rankbits encode` reads a folder.
     vectors : str, path-like, ndarray or None, default=None
-        Vectors of the items, row i of item i: for `rescore=vectors`, and so that items can be
+        Vectors of the items, row i of item i: for `rerank=vectors`, and so that items can be
         queries by real numbers. A .npy is mapped.
     text_model : str, path-like or None, default=None
         Folder of a SentenceTransformer, whose embeddings of texts the model reads.
     text_encoder : callable or None, default=None
         In its place, a function from a list of texts to an array of vectors.
+    plan : SearchPlan or None, default=None
+        How a search goes that does not say it; None compares bits, or weights where queries of the
+        model have no bits, and re-ranks nothing.
     token : str or None, default=None
         Bearer token of changes, 16 ASCII characters or more without spaces. None accepts no
         changes, and leaves the writing to other processes.
@@ -90,6 +98,11 @@ def create_app(
     if token is not None:
         check_token("token", token)
     bounds = limits or Limits()
+    if is_compressed(collection):
+        compressed = load_compressed(collection)
+        collection, plan = compressed.folder / "index", plan or compressed.plan
+        model = compressed.folder / "model" if model is None else model
+        vectors = compressed.vectors if vectors is None else vectors
     store = CollectionStore(
         collection, writable=token is not None, verify=verify, n_threads=n_threads
     )
@@ -101,7 +114,7 @@ def create_app(
         else:
             encoder = RequestEncoder(model, text_encoder, bounds)
         table = load_items(items, images)
-        parts = assemble(store, encoder, table, images, vectors, bounds, token)
+        parts = assemble(store, encoder, table, images, vectors, bounds, token, plan)
     except BaseException:
         store.close()
         raise

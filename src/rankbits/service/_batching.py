@@ -28,7 +28,7 @@ class ScanRequest(NamedTuple):
 
     Attributes
     ----------
-    kind : "bits" or "real"
+    kind : "bits" or "weights"
     rows : packed codes, or weights
     k : how many items each query asks for
     """

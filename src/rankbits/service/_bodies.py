@@ -16,7 +16,7 @@ from rankbits import _wire
 from rankbits._json import as_json
 from rankbits.errors import InputError
 from rankbits.service._forms import Form
-from rankbits.service._json_fields import LISTS, read_field, read_fields
+from rankbits.service._json_fields import LISTS, no_such_field, read_field, read_fields
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
 from rankbits.service._request_memory import PER_BODY_BYTE, PER_RESULT
@@ -89,7 +89,7 @@ def _of_arrays(parts: Parts, form: type[FormType], body: bytearray) -> Given:
         _require_type(name, array)
     for name in texts:
         if name not in names:
-            raise RequestProblem("invalid", f"{name!r:.60}: there is no such field")
+            raise RequestProblem("invalid", f"{name!r:.60}: {no_such_field(name)}")
     if len(arrays.get("allowed", ())) > parts.limits.allowed:
         raise RequestProblem("limit", f"allowed must be at most {parts.limits.allowed}")
     fields = {

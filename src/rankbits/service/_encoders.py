@@ -159,11 +159,9 @@ class RequestEncoder:
         with self._working():
             return np.asarray(self.hasher.factors(rows))
 
-    def correction(self, has_factors: bool) -> np.ndarray | None:
-        """How factors correct scores, where the collection has them and the model says how."""
-        if not has_factors or not hasattr(self.hasher, "correction"):
-            return None
-        return np.asarray(self.hasher.correction())
+    def correction(self) -> np.ndarray | None:
+        """How factors of items correct scores by weights, if the model gives any."""
+        return None if self.hasher is None else self.hasher.correction()
 
     @contextmanager
     def _working(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 MAX_ID = 2**63 - 2
+RENAMED = {"query": "by", "rescore": "rerank", "metric": "similarity"}  # fields of a search
 Id = Annotated[int, Field(ge=0, le=MAX_ID)]
 Hex = Annotated[str, Field(pattern="^([0-9a-fA-F]{2})+$")]
 
@@ -46,20 +47,24 @@ class SearchRequest(RowsForm):
     ties: Literal["id", "complete"] = Field(
         "id", description="Of items as far as the k-th: those of lowest id, or all."
     )
-    query: Literal["bits", "real"] = Field(
-        "bits", description="Compare bits, or score items by real-valued queries."
+    by: Literal["bits", "weights"] | None = Field(
+        None,
+        description="Compare bits, or weights of real-valued queries; without it, as the plan of "
+        "the server says.",
     )
     allowed: list[Id] | None = Field(None, description="Ids that may be returned.")
     labels: list[str] | None = Field(None, description="Labels of items that may be returned.")
-    rescore: Literal["asymmetric", "weighted_bits", "vectors"] | None = Field(
-        None, description="A finer score, by which the nearest items are put in order again."
+    rerank: Literal["none", "weights", "weighted_bits", "vectors"] | None = Field(
+        None,
+        description="A finer distance, by which the nearest items are put in order again; without "
+        "it, as the plan of the server says.",
     )
     weights: list[float] | None = Field(None, description="Weights of bits for weighted_bits.")
-    metric: Literal["l2", "ip", "cosine"] = Field(
-        "l2", description="How rescore=vectors compares vectors."
+    similarity: Literal["cosine", "ip", "l2"] | None = Field(
+        None, description="How rerank=vectors compares vectors; without it, as the plan says."
     )
     pool: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="How many of the nearest items are scored again."
+        None, description="How many of the nearest items are compared again."
     )
     include: list[Literal["codes", "fields", "histogram"]] = Field(
         [],
@@ -69,11 +74,10 @@ class SearchRequest(RowsForm):
 
 
 class SearchAnswer(BaseModel):
-    """Items of each query, nearest first; distances, or scores where numbers were compared."""
+    """Items of each query, nearest first; smaller distances are nearer, whatever was compared."""
 
     ids: list[list[int]]
-    distances: list[list[int]] | None = None
-    scores: list[list[float | None]] | None = None
+    distances: list[list[float | None]]
     query_codes: list[str] | None = None
     codes: list[list[str]] | None = None
     fields: list[list[dict[str, Any]]] | None = None

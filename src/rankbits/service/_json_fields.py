@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankbits.service._forms import MAX_ID
+from rankbits.service._forms import MAX_ID, RENAMED
 from rankbits.service._problems import RequestProblem
 
 _SPACE = re.compile(rb"[ \t\n\r]*")
@@ -232,9 +232,9 @@ class _Reader:
             raise _malformed("a field must have a name", at)
         name, end = self._small("a name", at)
         if name not in names:
-            errors = [{"field": f"{name:.60}", "message": "there is no such field"}]
-            detail = f"{name:.60}: there is no such field"
-            raise RequestProblem("invalid", detail, errors=errors)
+            message = no_such_field(name)
+            errors = [{"field": f"{name:.60}", "message": message}]
+            raise RequestProblem("invalid", f"{name:.60}: {message}", errors=errors)
         return str(name), self.skip(end)
 
     def _decoded(self, name: str, at: int, n_bytes: int, most: int) -> tuple[Any, int]:
@@ -300,6 +300,12 @@ def _values(name: str, piece: str) -> list[Any]:
     except ValueError:
         raise RequestProblem("malformed", f"{name} cannot be read") from None
     return values
+
+
+def no_such_field(name: str) -> str:
+    """What is wrong with the name of a field, and what it is called now."""
+    is_called = f"; it is called {RENAMED[name]}" if name in RENAMED else ""
+    return f"there is no such field{is_called}"
 
 
 def _malformed(what: str, at: int) -> RequestProblem:

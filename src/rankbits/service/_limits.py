@@ -23,7 +23,8 @@ class Limits:
         Items that one answer may hold for all of its queries, and numbers of its histograms. More
         is status 422.
     candidates : int, default=2,000,000
-        Items that a search with `rescore` may score: queries times `pool`. More is status 422.
+        Items that a search with `rerank` may compare again: queries times `pool`. More is status
+        422.
     comparisons : int, default=2,000,000,000
         Queries times items of the collection, where a radius, complete ties or a histogram mean
         that items are counted first. More is status 422.

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.codes.note import require_same_model
 from rankbits.datasets import load_array
 from rankbits.errors import InputError
+from rankbits.index import SearchPlan
 from rankbits.service._batching import Batcher, ScanRequest, Tables
 from rankbits.service._encoders import RequestEncoder
 from rankbits.service._images import Images
@@ -32,6 +33,7 @@ class Parts:
     encoder : the model, and what stands before it
     items, images : what is known about items, None if nothing
     vectors : the rows of items, row i of item i, or None
+    plan : how a search goes that does not say it
     limits : bounds of requests
     token : what a change must be authorized by, None if there are no changes
     metrics, batcher, memory : of the running server
@@ -42,6 +44,7 @@ class Parts:
     items: Items | None
     images: Images | None
     vectors: np.ndarray | None
+    plan: SearchPlan
     limits: Limits
     token: str | None
     metrics: Metrics
@@ -87,17 +90,16 @@ def assemble(
     vectors: Any,
     limits: Limits,
     token: str | None,
+    plan: SearchPlan | None = None,
 ) -> Parts:
     """The parts of a server, which must fit each other."""
     _require_model(store, encoder)
     metrics = Metrics()
 
-    def search(kind: str, rows: np.ndarray, k: int) -> Tables:
-        reader = store.reader
-        if kind == "real":
-            scores, ids = reader.search_real(rows, k)
-            return scores, ids
-        distances, ids = reader.search(BinaryCodes(rows, store.n_bits), k)
+    def search(by: str, rows: np.ndarray, k: int) -> Tables:
+        bits = by == "bits"
+        queries = Queries(BinaryCodes(rows, store.n_bits)) if bits else Queries(weights=rows)
+        distances, ids = store.reader.search(queries, k, by=by)
         return distances, ids
 
     def most_queries(scan: ScanRequest) -> int:
@@ -109,6 +111,7 @@ def assemble(
         items=items,
         images=None if items is None or not items.has_images else Images(items, images, limits),
         vectors=_opened(vectors, encoder),
+        plan=_checked_plan(plan, encoder, vectors),
         limits=limits,
         token=token,
         metrics=metrics,
@@ -127,6 +130,16 @@ def _require_model(store: CollectionStore, encoder: RequestEncoder) -> None:
         )
     of_collection = store.reader.model
     require_same_model(encoder.fingerprint, of_collection, "queries of the model", "the collection")
+
+
+def _checked_plan(plan: SearchPlan | None, encoder: RequestEncoder, vectors: Any) -> SearchPlan:
+    """The plan, or that of the kind of query that the model has."""
+    if plan is None:
+        kinds = ("bits",) if encoder.hasher is None else encoder.hasher.query_kinds
+        return SearchPlan("bits" if "bits" in kinds else "weights")
+    if plan.rerank == "vectors" and vectors is None:
+        raise InputError("vectors must be given for a plan that re-ranks by vectors")
+    return plan
 
 
 def _opened(vectors: Any, encoder: RequestEncoder) -> np.ndarray | None:

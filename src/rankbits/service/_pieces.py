@@ -4,8 +4,8 @@ The numbers are bytes of codes that a thread compares in two to five millisecond
 batches slower: a scan reads all codes, for 64 queries as for one.
 """
 
-_COMPARED = {"bits": 1 << 29, "real": 1 << 28, "counts": 1 << 24}
-_LEAST = {"bits": 32, "real": 32, "counts": 1}  # a scan of few queries waits for memory
+_COMPARED = {"bits": 1 << 29, "weights": 1 << 28, "counts": 1 << 24}
+_LEAST = {"bits": 32, "weights": 32, "counts": 1}  # a scan of few queries waits for memory
 _RESULTS = 10_000  # items that one piece returns
 _CANDIDATES = 1 << 14  # items that one piece scores
 

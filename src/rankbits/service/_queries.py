@@ -1,14 +1,13 @@
-"""Queries of a request: codes for distances, weights for scores, rows for the vectors of items."""
+"""Queries of a request in the forms that its search needs: bits, weights, rows of the model."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankbits._mapped import unchanged
-from rankbits.codes import BinaryCodes
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.codes.sides import ITEMS
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
@@ -16,36 +15,6 @@ from rankbits.service._problems import RequestProblem
 _FEW_ROWS = 16
 _HEX = re.compile("[0-9a-fA-F]*")
 _WAYS = ("vectors", "texts", "pictures", "codes", "ids")
-
-
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries in every form that a search needs; None where it needs none.
-
-    Attributes
-    ----------
-    n : how many there are
-    codes : codes to compare with those of items
-    weights : real-valued queries
-    rows : rows that the model reads
-    """
-
-    n: int
-    codes: BinaryCodes | None
-    weights: np.ndarray | None
-    rows: np.ndarray | None
-
-    def __len__(self) -> int:
-        return self.n
-
-    def part(self, rows: slice) -> "Queries":
-        """Some of them."""
-        return Queries(
-            len(range(self.n)[rows]),
-            None if self.codes is None else self.codes[rows],
-            None if self.weights is None else self.weights[rows],
-            None if self.rows is None else self.rows[rows],
-        )
 
 
 def chosen_way(given: Mapping[str, Any], ways: tuple[str, ...] = _WAYS) -> str:
@@ -117,56 +86,58 @@ async def resolve(parts: Parts, given: Mapping[str, Any], needs_codes: bool) -> 
     way = chosen_way(given)
     values = given[way]
     require_batch(parts, values, way)
-    needs_weights = given["query"] == "real" or given["rescore"] == "asymmetric"
-    needs_rows = needs_weights or given["rescore"] == "vectors"
-    if given["rescore"] == "vectors" and parts.vectors is None:
+    needs_weights = given["by"] == "weights" or given["rerank"] == "weights"
+    needs_rows = needs_weights or given["rerank"] == "vectors"
+    if given["rerank"] == "vectors" and parts.vectors is None:
         raise RequestProblem(
-            "invalid", "rescore=vectors must go with --vectors, which was not given"
+            "invalid", "rerank=vectors must go with --vectors, which was not given"
         )
     if way == "codes":  # they need neither model nor disk, and a thread takes longer
         if needs_rows:
             raise RequestProblem(
-                "invalid", "codes have no numbers; give vectors for query=real or rescore"
+                "invalid", "codes have no numbers; give vectors for by=weights or rerank"
             )
-        return Queries(len(values), codes_of(parts, values), None, None)
-    needs = needs_codes, needs_weights, needs_rows
+        return Queries(codes_of(parts, values))
+    needs = Needs(needs_codes, needs_weights, needs_rows)
     of_way = _of_items if way == "ids" else _of_rows
     values = await readable(parts, way, values)
-    queries: Queries = await run_for(parts, len(values), of_way, parts, way, values, *needs)
+    queries: Queries = await run_for(parts, len(values), of_way, parts, way, values, needs)
     return queries
 
 
-def _of_items(
-    parts: Parts,
-    way: str,
-    values: np.ndarray,
-    needs_codes: bool,
-    needs_weights: bool,
-    needs_rows: bool,
-) -> Queries:
+class Needs(NamedTuple):
+    """Forms of queries that a search needs."""
+
+    codes: bool
+    weights: bool
+    rows: bool
+
+
+def _of_items(parts: Parts, way: str, values: np.ndarray, needs: Needs) -> Queries:
     """Items as queries: their codes, or their vectors where codes of items are no queries."""
     ids = np.asarray(values, np.int64)
     codes = parts.store.codes_of(ids)
-    if not needs_rows and codes.side != ITEMS:
-        return Queries(len(ids), codes, None, None)
+    if not needs.rows and codes.side != ITEMS:
+        return Queries(codes)
     if parts.vectors is None:
         raise RequestProblem(
             "invalid",
-            "ids must come without query=real and rescore, and with a model that encodes queries "
+            "ids must come without by=weights and rerank, and with a model that encodes queries "
             "as items, unless the server was started with --vectors",
         )
     if ids.max(initial=-1) >= len(parts.vectors):
         raise RequestProblem("not-found", f"item {ids.max()} has no row in --vectors")
     with unchanged(parts.vectors):
         vectors = np.array(parts.vectors[ids])
-    return _of_rows(parts, "vectors", vectors, needs_codes, needs_weights, needs_rows)
+    return _of_rows(parts, "vectors", vectors, needs)
 
 
-def _of_rows(
-    parts: Parts, way: str, values: Any, needs_codes: bool, needs_weights: bool, needs_rows: bool
-) -> Queries:
+def _of_rows(parts: Parts, way: str, values: Any, needs: Needs) -> Queries:
     """Rows of the model in every form that a search needs."""
-    rows = rows_of(parts, way, values)
-    codes = parts.encoder.encode(rows, "queries") if needs_codes else None
-    weights = parts.encoder.weights(rows) if needs_weights else None
-    return Queries(len(rows), codes, weights, rows if needs_rows else None)
+    rows, encoder = rows_of(parts, way, values), parts.encoder
+    return Queries(
+        bits=encoder.encode(rows, "queries") if needs.codes else None,
+        weights=encoder.weights(rows) if needs.weights else None,
+        vectors=rows if needs.rows else None,
+        correction=encoder.correction() if needs.weights else None,
+    )

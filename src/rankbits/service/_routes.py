@@ -1,6 +1,7 @@
 """The routes that search and encode, and those that tell how the server is."""
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,9 @@ def _stats(parts: Parts) -> dict[str, Any]:
         "accepts": parts.accepts,
         "method": encoder.method,
         "row_shape": list(encoder.row_shape),
+        "has_bits": encoder.hasher is None or "bits" in encoder.hasher.query_kinds,
         "has_vectors": parts.vectors is not None,
+        "plan": {**asdict(parts.plan), "sentence": parts.plan.sentence},
         "has_images": parts.images is not None,
         "labels": []
         if items is None

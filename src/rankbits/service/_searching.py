@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from rankbits.codes import BinaryCodes
-from rankbits.index import Ragged
-from rankbits.index.results import of_table
+from rankbits.index import Matches
 from rankbits.service._alone import LoneSearch, prepare, require_codes
 from rankbits.service._batching import ScanRequest
 from rankbits.service._bodies import Given
 from rankbits.service._parts import Parts
+from rankbits.service._plans import settle
 from rankbits.service._problems import RequestProblem
 from rankbits.service._queries import resolve
 from rankbits.service._request_memory import PER_RESULT
@@ -34,38 +34,27 @@ class SearchResult:
 
     Attributes
     ----------
-    column : "distances" or "scores"
-    values, ids : tables (queries, k), or behind one another if there are offsets
-    offsets : where the items of each query begin, or None
+    matches : the items and their distances
     query_codes : codes of the queries, None where only numbers were compared
     histogram : items at each distance of each query, or None
     item_codes : codes of all items, behind one another, or None
     """
 
-    column: str
-    values: np.ndarray
-    ids: np.ndarray
-    offsets: np.ndarray | None
+    matches: Matches
     query_codes: BinaryCodes | None
     histogram: np.ndarray | None = None
     item_codes: BinaryCodes | None = None
-
-    def ragged(self) -> Ragged:
-        """Items behind one another, without places that are left over."""
-        if self.offsets is not None:
-            return Ragged(self.offsets, self.values, self.ids)
-        return of_table(self.values, self.ids)
 
 
 @asynccontextmanager
 async def finding(parts: Parts, given: Given) -> AsyncIterator[SearchResult]:
     """The answer to a request; memory for a large one is reserved until the block ends."""
-    _require_consistent(given)
+    settle(parts, given)
     _require_limits(parts, given)
-    needs_codes = given["query"] == "bits" or "codes" in given["include"]
-    queries = await resolve(parts, given, needs_codes or "histogram" in given["include"])
-    kind = given["query"]
-    parts.metrics.count("rankbits_queries_total", len(queries), kind=kind)
+    needs_codes = given["by"] == "bits" or bool({"codes", "histogram"} & {*given["include"]})
+    queries = await resolve(parts, given, needs_codes)
+    by = given["by"]
+    parts.metrics.count("rankbits_queries_total", len(queries), kind=by)
     k = given["k"] if given["k"] is not None or given["radius"] is not None else _DEFAULT_K
     n_results = len(queries) * (k or 0)
     search = None
@@ -79,29 +68,9 @@ async def finding(parts: Parts, given: Given) -> AsyncIterator[SearchResult]:
         if search is not None:
             yield await _find_alone(search, histogram)
             return
-        rows = require_codes(queries).packed if kind == "bits" else np.asarray(queries.weights)
-        values, ids = await parts.batcher.scan(ScanRequest(kind, rows, int(k or 1)))
-        column = "distances" if kind == "bits" else "scores"
-        yield SearchResult(column, values, ids, None, queries.codes)
-
-
-def _require_consistent(given: Mapping[str, Any]) -> None:
-    """Refuse fields that contradict each other."""
-    is_scored = given["query"] == "real" or given["rescore"] is not None
-    if is_scored and given["radius"] is not None:
-        raise RequestProblem(
-            "invalid", "radius must come without query=real and rescore: scores have none"
-        )
-    if given["query"] == "real" and (given["ties"] == "complete" or given["rescore"] is not None):
-        raise RequestProblem("invalid", "query=real must come without ties=complete and rescore")
-    if (given["rescore"] == "weighted_bits") != (given["weights"] is not None):
-        raise RequestProblem("invalid", "weights and rescore=weighted_bits must come together")
-    if given["pool"] is not None and given["rescore"] is None:
-        raise RequestProblem("invalid", "pool must come with rescore")
-    if given["ties"] == "complete" and given["k"] is None and given["radius"] is not None:
-        raise RequestProblem(
-            "invalid", "ties=complete must come with k: a radius alone has all ties"
-        )
+        rows = require_codes(queries).packed if by == "bits" else np.asarray(queries.weights)
+        distances, ids = await parts.batcher.scan(ScanRequest(by, rows, int(k or 1)))
+        yield SearchResult(Matches(distances, ids), queries.bits)
 
 
 def _require_limits(parts: Parts, given: Mapping[str, Any]) -> None:
@@ -114,10 +83,10 @@ def _require_limits(parts: Parts, given: Mapping[str, Any]) -> None:
 
 def _can_be_joined(parts: Parts, given: Mapping[str, Any]) -> bool:
     """Whether nothing but k says what to return."""
-    if given["query"] == "real" and parts.store.has_factors:
+    if given["by"] == "weights" and parts.store.has_factors:
         return False
     is_filtered = given["allowed"] is not None or given["labels"] is not None
-    is_plain = given["radius"] is None and given["ties"] == "id" and given["rescore"] is None
+    is_plain = given["radius"] is None and given["ties"] == "id" and given["rerank"] is None
     return is_plain and not is_filtered and not {"codes", "histogram"} & {*given["include"]}
 
 
@@ -148,14 +117,12 @@ async def _count(search: LoneSearch, n_results: int) -> tuple[int, np.ndarray | 
 async def _find_alone(search: LoneSearch, histogram: np.ndarray | None) -> SearchResult:
     """The answer by itself."""
     started, parts = time.perf_counter(), search.parts
-    answer = await search.search()
+    matches = await search.search()
     parts.metrics.observe("rankbits_scan_seconds", time.perf_counter() - started)
-    result = SearchResult(
-        search.column, answer.values, answer.ids, answer.offsets, search.queries.codes, histogram
-    )
+    result = SearchResult(matches, search.queries.bits, histogram)
     if "codes" not in search.given["include"]:
         return result
-    ids = result.ragged().ids
+    ids = matches.ragged().ids
     groups = [ids[start : start + _CODES_AT_ONCE] for start in range(0, len(ids), _CODES_AT_ONCE)]
     codes = [await parts.batcher.run_aside(search.moment.codes, group) for group in groups or [ids]]
     packed = np.concatenate([group.packed for group in codes])

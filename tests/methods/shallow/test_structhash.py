@@ -125,7 +125,7 @@ def test_learned_weights_are_stored_and_serve_to_rescore(tmp_path):
     assert again.history_ == hasher.history_
     index = HammingIndex(6)
     index.add(hasher.encode(X))
-    result = index.search(hasher.encode(X[:5]), k=9, rescore=weighted_bits(again.weights_))
+    result = index.search(hasher.encode(X[:5]), k=9, rerank=weighted_bits(again.weights_))
     assert result[1].shape == (5, 9)
     assert len(np.unique(create().fit(X, Y).weights_)) == 1
 

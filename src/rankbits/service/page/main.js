@@ -100,12 +100,12 @@ async function run() {
   byId("results").setAttribute("aria-busy", "true");
   try {
     const request = requestOf(state, stats, pictureData);
-    const answers = [await search(request, signal)];
-    if (state.compare) {
-      const { radius, ties, ...plain } = request;
-      answers.push(await search({ ...plain, query: "real" }, signal));
-    }
-    if (!signal.aborted) draw(...answers);
+    const { radius, ties, ...plain } = request;
+    let byBits = null, byPlan = null;
+    if (stats.has_bits) byBits = await search({ ...request, by: "bits", rerank: "none" }, signal);
+    else byPlan = await search({ ...plain, include: ["fields"] }, signal);
+    if (byBits && state.compare) byPlan = await search({ ...plain, ...numbersOf(stats.plan) }, signal);
+    if (!signal.aborted) draw(byBits, byPlan);
   } catch (error) {
     if (!signal.aborted) show(error);
   } finally {
@@ -122,16 +122,20 @@ function show(error) {
   byId("results").removeAttribute("aria-busy");
 }
 
+// What a comparison with bits asks for: the plan of the server, or real numbers if that is bits.
+const numbersOf = (plan) => (plan.by === "bits" && !plan.rerank ? { by: "weights", rerank: "none" } : {});
+
 function rowsOf(answer) {
-  const query = bitsOf(answer.query_codes[0], stats.bits);
-  const values = (answer.distances ?? answer.scores)[0];
+  const query = answer.query_codes ? bitsOf(answer.query_codes[0], stats.bits) : null;
+  const values = answer.distances[0];
   return answer.ids[0].map((id, i) => ({
     id, value: values[i], fields: answer.fields[0][i],
-    places: differingBits(query, bitsOf(answer.codes[0][i], stats.bits)),
+    places: query && differingBits(query, bitsOf(answer.codes[0][i], stats.bits)),
   }));
 }
 
 function draw(byBits, byNumbers) {
+  if (!byBits) return drawPlan(byNumbers);
   const rows = rowsOf(byBits), histogram = byBits.histogram[0];
   const reach = rows.length ? rows[rows.length - 1].value : -1;
   byId("status").textContent = statusWords(rows, byBits, byNumbers);
@@ -143,10 +147,24 @@ function draw(byBits, byNumbers) {
   const lists = [list("By bits", drawList(rows, { ...settings, isScored: false }))];
   if (byNumbers) {
     const ranks = new Map(rows.map((row, place) => [row.id, place + 1]));
-    lists.push(list("By real numbers", drawList(rowsOf(byNumbers), { ...settings, isScored: true, ranks })));
+    lists.push(list(byNumbersWords(), drawList(rowsOf(byNumbers), { ...settings, isScored: true, ranks })));
   }
   byId("lists").className = byNumbers ? "side-by-side" : "";
   byId("lists").replaceChildren(...lists);
+}
+
+function drawPlan(answer) {
+  const rows = rowsOf(answer);
+  byId("status").textContent = statusWords(rows, answer);
+  drawAsked().catch(show);
+  byId("figures").hidden = true;
+  byId("lists").className = "";
+  byId("lists").replaceChildren(list(byNumbersWords(), drawList(rows, { nBits: stats.bits, state, isScored: true })));
+}
+
+function byNumbersWords() {
+  const isPlan = !numbersOf(stats.plan).by;
+  return isPlan ? `By ${stats.plan.sentence}` : "By real numbers";
 }
 
 function list(heading, groups) {

@@ -44,9 +44,9 @@ function distanceWords(group, histogram, nBits) {
 }
 
 function scoreWords(group) {
-  const value = `Score ${numberWords(group[0].value)}`;
+  const value = `Distance ${numberWords(group[0].value)}`;
   if (group.length === 1) return { value, tie: "" };
-  return { value, tie: `${group.length} of these items have this score: their order means nothing.` };
+  return { value, tie: `${group.length} of these items have this distance: their order means nothing.` };
 }
 
 const numberWords = (x) => (x === null ? "beyond all numbers" : Number(x.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 4 }));
@@ -55,7 +55,7 @@ function card(row, { nBits, state, isScored, ranks }) {
   const [key, title] = titleOf(row.fields, row.id);
   const href = addressOf({ ...state, by: "item", item: String(row.id) });
   const others = Object.entries(row.fields).filter(([name]) => name !== key && name !== "label" && name !== "image");
-  const n = row.places.length;
+  const n = row.places?.length;
   const isQuery = state.by === "item" && String(row.id) === String(state.item).trim();
   const facts = [isQuery ? "the query itself" : null, row.fields.label ? `label ${row.fields.label}` : null, key ? `item ${row.id}` : null];
   return element("li", { class: isQuery ? "card query-itself" : "card" },
@@ -64,8 +64,10 @@ function card(row, { nBits, state, isScored, ranks }) {
       element("span", { class: "title" }, title),
       element("span", { class: "facts" }, facts.filter(Boolean).join(" · "))),
     ...others.slice(0, MOST_FIELDS).map(([name, value]) => element("p", { class: "field" }, `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`)),
-    element("p", { class: "distance" }, n === 0 ? "No bit differs" : `${plural(n, "bit differs", "bits differ")}`, isScored ? moved(ranks.get(row.id)) : ""),
-    bitStrip(nBits, row.places));
+    ...(row.places ? [
+      element("p", { class: "distance" }, n === 0 ? "No bit differs" : `${plural(n, "bit differs", "bits differ")}`, isScored ? moved(ranks.get(row.id)) : ""),
+      bitStrip(nBits, row.places),
+    ] : []));
 }
 
 function moved(rank) {

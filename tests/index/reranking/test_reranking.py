@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rankbits import BinaryCodes
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import HammingIndex, asymmetric, vectors, weighted_bits
-from rankbits.index.rescoring import bits as _rescore
-from rankbits.index.rescoring import vectors as _vectors
+from rankbits.index.reranking import bits as _rescore
+from rankbits.index.reranking import vectors as _vectors
 
 
 def ranked(scores, ids, k):
@@ -96,7 +96,7 @@ def test_weighted_bits_over_all_items_is_the_brute_force_ranking(seed, is_each, 
     rng, queries, items, ids = cases(seed)
     weights = rng.integers(0, 9, queries.shape if is_each else queries.shape[1]) / 4
     found = filled(items, ids, n_parts).search(
-        BinaryCodes.from_bits(queries), k, rescore=weighted_bits(weights), pool=max(k, len(items))
+        BinaryCodes.from_bits(queries), k, rerank=weighted_bits(weights), pool=max(k, len(items))
     )
     lines = np.broadcast_to(weights, queries.shape).tolist()
     assert_equal(found, ranked(differing(queries, items, lines), ids.tolist(), k))
@@ -107,7 +107,7 @@ def test_asymmetric_over_all_items_is_the_brute_force_ranking(seed, k, n_parts):
     rng, queries, items, ids = cases(seed)
     logits = rng.integers(-9, 10, queries.shape) / 4
     found = filled(items, ids, n_parts).search(
-        BinaryCodes.from_logits(logits), k, rescore=asymmetric(logits), pool=max(k, len(items))
+        BinaryCodes.from_logits(logits), k, rerank=asymmetric(logits), pool=max(k, len(items))
     )
     assert_equal(found, ranked(signed(logits, items), ids.tolist(), k))
 
@@ -123,7 +123,7 @@ def test_vectors_over_all_items_are_the_brute_force_ranking(tmp_path, metric, dt
     scores, wanted_ids = ranked(by_vectors(q, x, metric), ids.tolist(), 50)
     for source in (x.astype(dtype), tmp_path / "x.npy", str(tmp_path / "x.npy")):
         got, got_ids = filled(items, ids).search(
-            BinaryCodes.from_bits(queries), 50, rescore=vectors(source, q, metric, ids), pool=50
+            BinaryCodes.from_bits(queries), 50, rerank=vectors(source, q, metric, ids), pool=50
         )
         np.testing.assert_allclose(got, scores, rtol=0, atol=0 if metric != "cosine" else 1e-6)
         if metric != "cosine":
@@ -136,7 +136,9 @@ def test_without_ids_a_row_of_vectors_is_an_id(rng):
     x = rng.integers(-9, 10, (30, 4)).astype(np.float32)
     index = filled((x > 0).astype(int))
     index.remove([4, 17])
-    _, ids = index.search(BinaryCodes.from_logits(x[:2]), 1, rescore=vectors(x, x[:2]), pool=30)
+    _, ids = index.search(
+        BinaryCodes.from_logits(x[:2]), 1, rerank=vectors(x, x[:2], "l2"), pool=30
+    )
     assert ids.tolist() == [[0], [1]]
 
 
@@ -145,7 +147,7 @@ def test_only_the_pool_nearest_by_hamming_distance_are_scored(rng, pool):
     bits = rng.integers(0, 2, (300, 12))
     logits = rng.standard_normal((3, 12))
     index, codes = filled(bits), BinaryCodes.from_logits(logits)
-    scores, ids = index.search(codes, 12, rescore=asymmetric(logits), pool=pool)
+    scores, ids = index.search(codes, 12, rerank=asymmetric(logits), pool=pool)
     _, nearest = index.search(codes, pool)
     for q, near in enumerate(np.sort(nearest, axis=1)):
         wanted = ranked(signed(logits[q : q + 1], bits[near]), near.tolist(), 12)
@@ -156,10 +158,10 @@ def test_only_the_pool_nearest_by_hamming_distance_are_scored(rng, pool):
 class Own:
     """Somebody's own score: the id, backwards."""
 
-    def require(self, n_queries, n_bits):
-        self.seen = n_queries, n_bits
+    def require(self, queries, n_bits):
+        self.seen = len(queries), n_bits
 
-    def scores(self, candidates):
+    def distances(self, candidates):
         self.n_scored = candidates.nearest.counts.tolist()
         return -candidates.nearest.ids.astype(float)
 
@@ -167,7 +169,7 @@ class Own:
 @pytest.mark.parametrize(("k", "n_scored"), [(1, 100), (10, 100), (11, 110), (40, 300)])
 def test_without_a_pool_ten_times_k_and_at_least_a_hundred_are_scored(rng, k, n_scored):
     own, index = Own(), filled(rng.integers(0, 2, (300, 12)))
-    index.search(BinaryCodes.from_bits(rng.integers(0, 2, (2, 12))), k, rescore=own)
+    index.search(BinaryCodes.from_bits(rng.integers(0, 2, (2, 12))), k, rerank=own)
     assert own.n_scored == [n_scored] * 2
 
 
@@ -175,7 +177,7 @@ def test_scores_that_are_equal_as_they_are_returned_go_by_id():
     weigh = weighted_bits([1.0, 1.0 + 2.0**-40])
     index = filled(np.array([[0, 1], [1, 0]]))
     assert_equal(
-        index.search(BinaryCodes.from_bits([[0, 0]]), 2, rescore=weigh), ([[1.0, 1.0]], [[0, 1]])
+        index.search(BinaryCodes.from_bits([[0, 0]]), 2, rerank=weigh), ([[1.0, 1.0]], [[0, 1]])
     )
 
 
@@ -183,7 +185,7 @@ def test_the_best_of_a_large_pool_are_those_of_a_whole_sort(rng):
     bits, logits = rng.integers(0, 2, (3000, 30)), rng.integers(-500, 500, (2, 30)) / 4
     wanted = -logits @ (2 * bits - 1).T
     found = filled(bits).search(
-        BinaryCodes.from_logits(logits), 300, rescore=asymmetric(logits), pool=3000
+        BinaryCodes.from_logits(logits), 300, rerank=asymmetric(logits), pool=3000
     )
     order = np.argsort(wanted, axis=1, kind="stable")[:, :300]
     assert_equal(found, (np.take_along_axis(wanted, order, axis=1).tolist(), order.tolist()))
@@ -193,8 +195,8 @@ def test_complete_ties_bring_all_of_the_last_distance_into_the_pool():
     bits = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
     query, weigh = BinaryCodes.from_bits([[0, 0, 0]]), weighted_bits([3.0, 2.0, 1.0])
     index = filled(bits)
-    assert_equal(index.search(query, 1, rescore=weigh, pool=1), ([[3.0]], [[0]]))
-    assert_equal(index.search(query, 1, "complete", rescore=weigh, pool=1), ([[1.0]], [[2]]))
+    assert_equal(index.search(query, 1, rerank=weigh, pool=1), ([[3.0]], [[0]]))
+    assert_equal(index.search(query, 1, "complete", rerank=weigh, pool=1), ([[1.0]], [[2]]))
 
 
 def test_a_filter_holds_for_the_pool(rng):
@@ -202,7 +204,7 @@ def test_a_filter_holds_for_the_pool(rng):
     logits = rng.integers(-9, 10, (2, 9)) / 4
     allowed = np.arange(1, 40, 3)
     found = filled(bits).search(
-        BinaryCodes.from_logits(logits), 20, allowed=allowed, rescore=asymmetric(logits)
+        BinaryCodes.from_logits(logits), 20, allowed=allowed, rerank=asymmetric(logits)
     )
     scores, ids = ranked(signed(logits, bits[allowed]), allowed.tolist(), 20)
     n_left = 20 - len(allowed)
@@ -214,13 +216,13 @@ def test_equal_codes_tie_whatever_the_weights_and_the_blocks(rng, monkeypatch):
     bits = np.repeat(rng.integers(0, 2, (5, 77)), 8, axis=0)
     queries, weights = rng.integers(0, 2, (4, 77)), rng.random((4, 77))
     index, codes = filled(bits), BinaryCodes.from_bits(queries)
-    whole = index.search(codes, 40, rescore=weighted_bits(weights))
+    whole = index.search(codes, 40, rerank=weighted_bits(weights))
     monkeypatch.setattr(_rescore, "_BLOCK_CELLS", 30)
     one_by_one = [
-        index.search(codes[q], 40, rescore=weighted_bits(weights[q : q + 1])) for q in range(4)
+        index.search(codes[q], 40, rerank=weighted_bits(weights[q : q + 1])) for q in range(4)
     ]
     assert_equal(
-        index.search(codes, 40, rescore=weighted_bits(weights)),
+        index.search(codes, 40, rerank=weighted_bits(weights)),
         tuple(part.tolist() for part in whole),
     )
     assert_equal(whole, tuple(np.concatenate(part).tolist() for part in zip(*one_by_one)))  # noqa: B905
@@ -235,7 +237,7 @@ def test_asymmetric_scores_all_items_where_that_is_as_fast_as_a_pool(rng, kind):
     bits, logits = rng.integers(0, 2, (3000, 12)), rng.integers(-99, 99, (3, 12)) / 4
     index = HammingIndex(12, kind)
     index.add(BinaryCodes.from_bits(bits))
-    answer = index.search(BinaryCodes.from_logits(logits), 5, rescore=asymmetric(logits))
+    answer = index.search(BinaryCodes.from_logits(logits), 5, rerank=asymmetric(logits))
     assert_equal(answer, ranked(signed(logits, bits), list(range(3000)), 5))
 
 
@@ -243,15 +245,15 @@ def test_asymmetric_scores_a_pool_where_all_items_would_take_longer(rng, monkeyp
     monkeypatch.setattr(asymmetric, "items_per_candidate", 2)
     bits, logits = rng.integers(0, 2, (3000, 24)), rng.standard_normal((3, 24)) ** 5
     index, codes = filled(bits), BinaryCodes.from_logits(logits)
-    answer = index.search(codes, 40, rescore=asymmetric(logits))
-    pooled = index.search(codes, 40, rescore=asymmetric(logits), pool=400)
+    answer = index.search(codes, 40, rerank=asymmetric(logits))
+    pooled = index.search(codes, 40, rerank=asymmetric(logits), pool=400)
     assert_equal(answer, tuple(part.tolist() for part in pooled))
     assert index.search_real(logits, 40)[1].tolist() != answer[1].tolist()
 
 
 def test_logits_whose_sum_is_beyond_float32_are_scored_as_infinity():
     logits, index = np.full((1, 8), 1e38), filled(np.ones((3, 8), int))
-    scores, ids = index.search(BinaryCodes.from_logits(logits), 2, rescore=asymmetric(logits))
+    scores, ids = index.search(BinaryCodes.from_logits(logits), 2, rerank=asymmetric(logits))
     assert np.isneginf(scores).all()
     assert ids.tolist() == [[0, 1]]
 
@@ -262,9 +264,9 @@ def test_vectors_in_small_blocks_score_the_same(rng, monkeypatch):
     for metric in ("l2", "ip", "cosine"):
         score = vectors(x, q, metric)
         monkeypatch.setattr(_vectors, "_BLOCK_CELLS", 1 << 18)
-        whole = index.search(BinaryCodes.from_logits(q), 20, rescore=score)
+        whole = index.search(BinaryCodes.from_logits(q), 20, rerank=score)
         monkeypatch.setattr(_vectors, "_BLOCK_CELLS", 40)
-        cut = index.search(BinaryCodes.from_logits(q), 20, rescore=score)
+        cut = index.search(BinaryCodes.from_logits(q), 20, rerank=score)
         assert_equal(cut, tuple(part.tolist() for part in whole))
 
 
@@ -288,7 +290,7 @@ def test_only_candidate_rows_are_read_in_ascending_order(rng, monkeypatch):
     score._source = x.view(Watched)
     score._source.seen = []
     monkeypatch.setattr(_vectors, "_BLOCK_CELLS", 60)
-    index.search(BinaryCodes.from_logits(q), 5, rescore=score)
+    index.search(BinaryCodes.from_logits(q), 5, rerank=score)
     read = np.concatenate(score._source.seen)
     assert len(score._source.seen) > 10
     assert (np.diff(read) >= 0).all()
@@ -301,19 +303,19 @@ def test_candidates_that_are_not_finite_are_refused(rng, value):
     index, q = filled((x > 0).astype(int)), x[:1].copy()
     x[7, 2] = value
     with pytest.raises(InputError, match="source must be finite, row 7"):
-        index.search(BinaryCodes.from_logits(q), 1, rescore=vectors(x, q))
+        index.search(BinaryCodes.from_logits(q), 1, rerank=vectors(x, q, "l2"))
 
 
 def test_fewer_than_k_items_leave_infinity_and_minus_one():
     index = HammingIndex(3, kind="scan")
     query, logits = BinaryCodes.from_bits([[1, 0, 1]]), np.array([[1.0, -2.0, 3.0]])
-    assert_equal(index.search(query, 2, rescore=asymmetric(logits)), ([[]], [[]]))
+    assert_equal(index.search(query, 2, rerank=asymmetric(logits)), ([[]], [[]]))
     index.add(query, [9])
-    assert_equal(index.search(query, 2, rescore=asymmetric(logits)), ([[-6.0]], [[9]]))
+    assert_equal(index.search(query, 2, rerank=asymmetric(logits)), ([[-6.0]], [[9]]))
     index.add(query, [11])
-    one = index.search(query, 2, rescore=asymmetric(logits), allowed=[11])
+    one = index.search(query, 2, rerank=asymmetric(logits), allowed=[11])
     assert_equal(one, ([[-6.0, math.inf]], [[11, -1]]))
-    scores, ids = index.search(query[:0], 2, rescore=asymmetric(logits[:0]))
+    scores, ids = index.search(query[:0], 2, rerank=asymmetric(logits[:0]))
     assert scores.shape == ids.shape == (0, 2)
 
 
@@ -321,27 +323,27 @@ def test_huge_and_tiny_vectors_do_not_warn():
     x = np.array([[1e300, 0.0], [1e-300, 1e-300], [0.0, 1e300]])
     index, query = filled(np.array([[1, 0], [1, 1], [0, 1]])), BinaryCodes.from_bits([[1, 1]])
     q = np.array([[1e-200, 1e-200]])
-    scores, ids = index.search(query, 3, rescore=vectors(x, q, "cosine"))
+    scores, ids = index.search(query, 3, rerank=vectors(x, q, "cosine"))
     assert ids.tolist() == [[1, 0, 2]]
     np.testing.assert_allclose(scores, [[0, 1 - 0.5**0.5, 1 - 0.5**0.5]], atol=1e-7)
-    scores, ids = index.search(query, 3, rescore=vectors(x, q))
+    scores, ids = index.search(query, 3, rerank=vectors(x, q, "l2"))
     assert (scores.tolist(), ids.tolist()) == ([[0.0, math.inf, math.inf]], [[1, 0, 2]])
-    scores, _ = index.search(query, 3, rescore=vectors(x / 1e200, q))
+    scores, _ = index.search(query, 3, rerank=vectors(x / 1e200, q, "l2"))
     assert scores.tolist() == [[0.0, math.inf, math.inf]]  # 1e100 is beyond float32
 
 
 def test_a_score_of_ones_own_is_called():
     own = Own()
     index = filled(np.eye(4, dtype=int))
-    found = index.search(BinaryCodes.from_bits([[0] * 4] * 2), 2, rescore=own)
+    found = index.search(BinaryCodes.from_bits([[0] * 4] * 2), 2, rerank=own)
     assert_equal(found, ([[-3.0, -2.0]] * 2, [[3, 2]] * 2))
     assert own.seen == (2, 4)
 
 
 def test_a_score_that_is_nan_is_refused(monkeypatch):
-    monkeypatch.setattr(Own, "scores", lambda self, c: np.full(len(c.nearest.ids), np.nan))
+    monkeypatch.setattr(Own, "distances", lambda self, c: np.full(len(c.nearest.ids), np.nan))
     with pytest.raises(InputError, match="none of them NaN"):
-        filled(np.eye(4, dtype=int)).search(BinaryCodes.from_bits([[1] * 4]), 2, rescore=Own())
+        filled(np.eye(4, dtype=int)).search(BinaryCodes.from_bits([[1] * 4]), 2, rerank=Own())
 
 
 X = np.ones((6, 3), np.float32)
@@ -377,15 +379,15 @@ def test_a_file_that_is_no_npy_is_named(tmp_path):
 
 
 SEARCHING = {
-    "pool alone": ({"pool": 5}, "pool must come with rescore"),
-    "small pool": ({"pool": 2, "rescore": asymmetric(np.ones((1, 4)))}, "pool must be .* >= 3"),
-    "no score": ({"rescore": "l2"}, "rescore must be weighted_bits"),
-    "few weights": ({"rescore": weighted_bits([1, 2])}, r"weights must have 4 bits .* \(1, 2\)"),
-    "other logits": ({"rescore": asymmetric(np.ones((2, 4)))}, "each of 1 queries"),
-    "other queries": ({"rescore": vectors(X, X)}, "6 for 1 codes"),
-    "no row": ({"rescore": vectors(X, X[:1])}, "6 has none among 6 rows"),
-    "no id": ({"rescore": vectors(X, X[:1], ids=range(1, 7))}, "0 has none among 6 rows"),
-    "no rows": ({"rescore": vectors(X[:0], X[:1], ids=[])}, "0 has none among 0 rows"),
+    "pool alone": ({"pool": 5}, "pool must come with rerank"),
+    "small pool": ({"pool": 2, "rerank": asymmetric(np.ones((1, 4)))}, "pool must be .* >= 3"),
+    "no score": ({"rerank": "l2"}, "rerank must be weighted_bits"),
+    "few weights": ({"rerank": weighted_bits([1, 2])}, r"weights must have 4 bits .* \(1, 2\)"),
+    "other logits": ({"rerank": asymmetric(np.ones((2, 4)))}, "each of 1 queries"),
+    "other queries": ({"rerank": vectors(X, X)}, "6 for 1 codes"),
+    "no row": ({"rerank": vectors(X, X[:1])}, "6 has none among 6 rows"),
+    "no id": ({"rerank": vectors(X, X[:1], ids=range(1, 7))}, "0 has none among 6 rows"),
+    "no rows": ({"rerank": vectors(X[:0], X[:1], ids=[])}, "0 has none among 0 rows"),
 }
 
 
@@ -400,4 +402,4 @@ def test_a_search_refuses_what_does_not_fit(case):
 def test_one_logit_row_is_not_shared_by_several_queries():
     index = filled(np.zeros((7, 4), int))
     with pytest.raises(InputError, match="each of 2 queries"):
-        index.search(BinaryCodes.from_bits([[0] * 4] * 2), 3, rescore=asymmetric(np.ones((1, 4))))
+        index.search(BinaryCodes.from_bits([[0] * 4] * 2), 3, rerank=asymmetric(np.ones((1, 4))))

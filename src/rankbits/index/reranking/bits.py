@@ -1,4 +1,4 @@
-"""Scores of candidates by their codes: weights of bits, or real-valued queries.
+"""Distances of candidates by their codes: weights of bits, or real-valued queries.
 
 Notation:
     Q  queries      b  bits      w  bytes in a code
@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankbits import _check, _native
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.codes.real_numbers import have_finite_scores
 from rankbits.errors import InputError
-from rankbits.index.rescoring.base import Candidates
+from rankbits.index.reranking.base import Candidates
 
 _BLOCK_CELLS = 1 << 22  # bytes of candidates at a time
 
 
-class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=weighted_bits(w))
+class weighted_bits:  # noqa: N801 - reads as a function: search(..., rerank=weighted_bits(w))
     """Weighted Hamming distance: the sum of the weights of the bits that differ.
 
     Parameters
@@ -28,10 +29,10 @@ class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=we
     >>> from rankbits.index import HammingIndex
     >>> index = HammingIndex(2, kind="scan")
     >>> _ = index.add(BinaryCodes.from_bits([[0, 1], [1, 0]]))
-    >>> scores, ids = index.search(
-    ...     BinaryCodes.from_bits([[0, 0]]), k=2, rescore=weighted_bits([0.5, 2.0])
+    >>> distances, ids = index.search(
+    ...     BinaryCodes.from_bits([[0, 0]]), k=2, rerank=weighted_bits([0.5, 2.0])
     ... )
-    >>> scores.tolist(), ids.tolist()
+    >>> distances.tolist(), ids.tolist()
     ([[0.5, 2.0]], [[1, 0]])
     """
 
@@ -40,18 +41,20 @@ class weighted_bits:  # noqa: N801 - reads as a function: search(..., rescore=we
         if (self._weights < 0).any():
             raise InputError(f"weights must be 0 or more, got {self._weights.min()}")
 
-    def require(self, n_queries: int, n_bits: int) -> None:
+    def require(self, queries: Queries, n_bits: int) -> None:
         """Refuse weights that are not as many as bits, or as queries if each has its own."""
-        _require_shape("weights", np.atleast_2d(self._weights), n_queries, n_bits)
+        _bits_of(queries)
+        _require_shape("weights", np.atleast_2d(self._weights), len(queries), n_bits)
 
-    def scores(self, candidates: Candidates) -> np.ndarray:
+    def distances(self, candidates: Candidates) -> np.ndarray:
         """Sum over bytes of what the bits that differ weigh."""
         tables = np.broadcast_to(self._weights, (len(candidates.queries), self._weights.shape[-1]))
-        return _sums(tables, np.zeros_like(tables), candidates, candidates.queries.packed)
+        masks = _bits_of(candidates.queries).packed
+        return _sums(tables, np.zeros_like(tables), candidates, masks)
 
 
 class asymmetric:  # noqa: N801 - as above
-    """Real-valued queries against codes: score = -<logits, code as -1 and +1>.
+    """Real-valued queries against codes: distance = -<logits, code as -1 and +1>.
 
     The query keeps how sure it is of each bit, which its own code forgets. All items are scored, as
     by `search_real`, where that is as fast as collecting the usual pool of candidates first, and
@@ -59,34 +62,53 @@ class asymmetric:  # noqa: N801 - as above
 
     Parameters
     ----------
-    logits : array (Q, b), finite, whose signs are the bits; what `hasher.project(X)` gives
+    logits : array (Q, b) or None, finite, whose signs are the bits; `hasher.project(X)` gives them
+        None takes the weights of the queries of the search.
 
     >>> from rankbits import BinaryCodes
     >>> from rankbits.index import HammingIndex
     >>> index = HammingIndex(2, kind="scan")
     >>> _ = index.add(BinaryCodes.from_bits([[0, 1], [1, 0]]))
     >>> logits = np.array([[0.25, 3.0]])
-    >>> scores, ids = index.search(
-    ...     BinaryCodes.from_logits(logits), k=2, rescore=asymmetric(logits)
+    >>> distances, ids = index.search(
+    ...     BinaryCodes.from_logits(logits), k=2, rerank=asymmetric(logits)
     ... )
-    >>> scores.tolist(), ids.tolist()
+    >>> distances.tolist(), ids.tolist()
     ([[-2.75, 2.75]], [[0, 1]])
     """
 
     items_per_candidate: ClassVar[int] = 256  # scanned in the time that one candidate takes
 
-    def __init__(self, logits: Any) -> None:
-        self.logits = _real("logits", logits, "(queries, b)", (2,))
-        self.can_scan = have_finite_scores(self.logits)
+    def __init__(self, logits: Any = None) -> None:
+        self._logits = None if logits is None else _real("logits", logits, "(queries, b)", (2,))
 
-    def require(self, n_queries: int, n_bits: int) -> None:
+    def logits_of(self, queries: Queries) -> np.ndarray:
+        """The logits that were given, or the weights of the queries."""
+        if self._logits is not None:
+            return self._logits
+        if queries.weights is None:
+            raise InputError("queries must have weights for asymmetric(); give it their logits")
+        return _real("weights", queries.weights, "(queries, b)", (2,))
+
+    def require(self, queries: Queries, n_bits: int) -> None:
         """Refuse logits that are not as many as queries and bits."""
-        _require_shape("logits", self.logits, n_queries, n_bits, is_each=True)
+        _require_shape("logits", self.logits_of(queries), len(queries), n_bits, is_each=True)
 
-    def scores(self, candidates: Candidates) -> np.ndarray:
+    def can_scan(self, queries: Queries) -> bool:
+        """Whether scores by weights are finite, so that a scan of all items gives the same."""
+        return have_finite_scores(self.logits_of(queries))
+
+    def distances(self, candidates: Candidates) -> np.ndarray:
         """Sum over bytes of minus the logits of set bits and plus those of others."""
-        no_mask = np.zeros_like(candidates.queries.packed)
-        return _sums(-self.logits, self.logits, candidates, no_mask)
+        logits = self.logits_of(candidates.queries)
+        no_mask = np.zeros((len(logits), -(-logits.shape[1] // 8)), np.uint8)
+        return _sums(-logits, logits, candidates, no_mask)
+
+
+def _bits_of(queries: Queries) -> BinaryCodes:
+    if queries.bits is None:
+        raise InputError("queries must have bits for weighted_bits(), got weights only")
+    return queries.bits
 
 
 def _sums(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankbits import _native
-from rankbits.index.rescoring.vectors import METRICS
+from rankbits.index.reranking.vectors import SIMILARITIES
 
 DTYPES = ("float16", "float32", "float64", "int8", "uint8")
 
@@ -31,7 +31,7 @@ def test_scores_are_those_of_numpy_and_the_same_everywhere(dtype, metric, d):
     source, queries = vectors_of(dtype, 50, d), vectors_of("float64", 6, d, 1)
     if d:
         source[3] = 0
-    if METRICS[metric] == "cosine" and d:
+    if SIMILARITIES[metric] == "cosine" and d:
         queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     rows, numbers = np.sort(rng.integers(0, 50, 900)), rng.integers(0, 6, 900)
     x, q = source[rows].astype(float), queries[numbers]
@@ -40,7 +40,7 @@ def test_scores_are_those_of_numpy_and_the_same_everywhere(dtype, metric, d):
         "l2": np.linalg.norm(x - q, axis=1),
         "ip": -(x * q).sum(axis=1),
         "cosine": 1 - (x * q).sum(axis=1) / np.where(lengths > 0, lengths, 1),
-    }[METRICS[metric]]
+    }[SIMILARITIES[metric]]
     first = None
     for level in _native.dispatch_levels():
         for n_threads in (1, 2, 5):

@@ -5,33 +5,35 @@ on a disk is gone through once and forwards. Sums are in float64, in one order w
 """
 
 import os
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rankbits import _check, _native
 from rankbits._files import READ_ERRORS, one_line
 from rankbits._mapped import map_npy, unchanged
+from rankbits.codes import Queries
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import inputs
-from rankbits.index.rescoring.base import Candidates
+from rankbits.index.reranking.base import Candidates
 
-METRICS = ("l2", "ip", "cosine")
+SIMILARITIES = ("l2", "ip", "cosine")
 _DTYPES = ("float16", "float32", "float64", "int8", "uint8")
 _BLOCK_CELLS = 1 << 18  # numbers at a time, of arrays that the kernel cannot read in place
 
 
-class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(x, q))
-    """Score of candidates by their original vectors.
+class vectors:  # noqa: N801 - reads as a function: search(..., rerank=vectors(x))
+    """Distance of candidates by their original vectors.
 
     Parameters
     ----------
     source : array (n, d) of float16, float32, float64, int8 or uint8, or path of a .npy with one
         A path is mapped, never read as a whole.
-    queries : array (Q, d), finite
-    metric : "l2", "ip" or "cosine"
-        "l2": Euclidean distance. "ip": minus the inner product. "cosine": 1 minus the cosine, which
-        counts as 0 where a vector is zero.
+    queries : array (Q, d), finite, or None
+        None takes the vectors of the queries of the search.
+    similarity : "cosine", "ip" or "l2"
+        "cosine": 1 minus the cosine, which counts as 0 where a vector is zero. "ip": minus the
+        inner product. "l2": Euclidean distance.
     ids : ids of the rows of source, each once; without them row i is of id i
 
     >>> from rankbits import BinaryCodes
@@ -40,75 +42,84 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
     >>> index = HammingIndex(2, kind="scan")
     >>> _ = index.add(BinaryCodes.from_logits(x))
     >>> query = np.array([[0.0, 0.0]])
-    >>> scores, ids = index.search(BinaryCodes.from_logits(query), 2, rescore=vectors(x, query))
-    >>> scores.round(3).tolist(), ids.tolist()
+    >>> matches = index.search(BinaryCodes.from_logits(query), 2, rerank=vectors(x, query, "l2"))
+    >>> matches.distances.round(3).tolist(), matches.ids.tolist()
     ([[1.4140000343322754, 5.0]], [[1, 0]])
     """
 
-    def __init__(self, source: Any, queries: Any, metric: str = "l2", ids: Any = None) -> None:
-        self._metric = _check.choice("metric", metric, METRICS)
+    reads_codes: ClassVar[bool] = False
+
+    def __init__(
+        self, source: Any, queries: Any = None, similarity: str = "cosine", ids: Any = None
+    ) -> None:
+        self._similarity = _check.choice("similarity", similarity, SIMILARITIES)
         self._source = _opened(source)
-        given = _queries_of(queries, self._source.shape[1])
-        self._queries = _unit(given) if metric == "cosine" else given
+        self._queries = None if queries is None else self._prepared(queries)
         self._order: np.ndarray | None = None  # rows in ascending order of id
         if ids is not None:
             its_ids = _row_ids(ids, len(self._source))
             self._order = np.argsort(its_ids)
             self._ids = its_ids[self._order]
 
-    def require(self, n_queries: int, n_bits: int) -> None:
+    def _prepared(self, queries: Any) -> np.ndarray:
+        rows = _queries_of(queries, self._source.shape[1])
+        return _unit(rows) if self._similarity == "cosine" else rows
+
+    def _vectors_of(self, queries: Queries) -> np.ndarray:
+        """The vectors that were given, or those of the queries."""
+        if self._queries is not None:
+            return self._queries
+        if queries.vectors is None:
+            raise InputError("queries must have vectors for vectors(source); give it their vectors")
+        return self._prepared(queries.vectors)
+
+    def require(self, queries: Queries, n_bits: int) -> None:
         """Refuse queries that are not as many as those of the search."""
-        if len(self._queries) != n_queries:
+        n_vectors = len(self._vectors_of(queries))
+        if n_vectors != len(queries):
             raise InputError(
-                f"queries of vectors must be as many as codes, got {len(self._queries)} for "
-                f"{n_queries} codes"
+                f"queries of vectors must be as many as codes, got {n_vectors} for "
+                f"{len(queries)} codes"
             )
 
-    def scores(self, candidates: Candidates) -> np.ndarray:
-        """Score of each candidate."""
+    def distances(self, candidates: Candidates) -> np.ndarray:
+        """Distance of each candidate."""
+        vectors = self._vectors_of(candidates.queries)
         with unchanged(self._source):
             rows, queries = self._rows_of(candidates.nearest.ids), candidates.nearest.queries()
             order = np.argsort(rows, kind="stable")
-            rows, queries, sorted_scores = rows[order], queries[order], np.empty(len(rows))
+            rows, queries, in_order = rows[order], queries[order], np.empty(len(rows))
+            n_threads = candidates.n_threads
             if _is_readable(self._source):
-                self._score(
-                    np.asarray(self._source), rows, queries, sorted_scores, rows, candidates
-                )
+                pairs = _Pairs(rows, queries, rows, in_order)
+                self._compare(np.asarray(self._source), pairs, vectors, n_threads)
             else:
                 step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
                 for start in range(0, len(rows), step):
-                    pairs = slice(start, start + step)
-                    different, which = np.unique(rows[pairs], return_inverse=True)
+                    part = slice(start, start + step)
+                    different, which = np.unique(rows[part], return_inverse=True)
                     block = np.asarray(self._source[different])
                     block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
-                    self._score(
-                        block, which, queries[pairs], sorted_scores[pairs], rows[pairs], candidates
-                    )
-            scores = np.empty(len(rows))
-            scores[order] = sorted_scores
-            return scores
+                    pairs = _Pairs(which, queries[part], rows[part], in_order[part])
+                    self._compare(block, pairs, vectors, n_threads)
+            distances = np.empty(len(rows))
+            distances[order] = in_order
+            return distances
 
-    def _score(
-        self,
-        source: np.ndarray,
-        rows: np.ndarray,
-        queries: np.ndarray,
-        scores: np.ndarray,
-        names: np.ndarray,
-        candidates: Candidates,
+    def _compare(
+        self, source: np.ndarray, pairs: "_Pairs", vectors: np.ndarray, n_threads: int
     ) -> None:
-        """Scores of pairs of rows, ascending, and queries; `names` are those rows' own numbers."""
         bad_row = _native.score_vectors(
             source.view(np.uint16) if source.dtype == np.float16 else source,
-            rows,
-            queries,
-            self._queries,
-            METRICS.index(self._metric),
-            scores,
-            candidates.n_threads,
+            pairs.rows,
+            pairs.queries,
+            vectors,
+            SIMILARITIES.index(self._similarity),
+            pairs.distances,
+            n_threads,
         )
         if bad_row >= 0:
-            name = int(names[np.searchsorted(rows, bad_row)])
+            name = int(pairs.names[np.searchsorted(pairs.rows, bad_row)])
             raise InputError(f"source must be finite, row {name} has NaN or infinity")
 
     def _rows_of(self, ids: np.ndarray) -> np.ndarray:
@@ -126,6 +137,22 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rescore=vectors(
                 f"among {n} rows"
             )
         return rows
+
+
+class _Pairs(NamedTuple):
+    """Rows of a block, ascending, and the queries that they are compared with.
+
+    Attributes
+    ----------
+    rows, queries : of each pair
+    names : what the rows are called in the whole source
+    distances : where the results go
+    """
+
+    rows: np.ndarray
+    queries: np.ndarray
+    names: np.ndarray
+    distances: np.ndarray
 
 
 def _is_readable(source: np.ndarray) -> bool:
