@@ -8,6 +8,7 @@ import typer
 
 from rankbits import affinity
 from rankbits.affinity import Judgements, QrelsJudgements
+from rankbits.cli._options import RelevanceOptions
 from rankbits.cli._output import warn
 from rankbits.datasets import load_ids, load_judgements
 from rankbits.errors import InputError
@@ -31,16 +32,12 @@ class CodeFiles:
     shard_sizes: Sequence[int]
 
 
-def id_files_of(
-    judgements: str | None,
-    query_ids: str | None,
-    database_ids: Sequence[str] | None,
-    n_shards: int,
-) -> IdFiles | None:
+def id_files_of(relevance: RelevanceOptions, n_shards: int) -> IdFiles | None:
     """The files of ids, if any: both sides or none, one for each shard, and only for judgements."""
+    query_ids, database_ids = relevance.query_ids, relevance.database_ids
     if query_ids is None and not database_ids:
         return None
-    if query_ids is None or not database_ids or judgements is None:
+    if query_ids is None or not database_ids or relevance.judgements is None:
         raise typer.BadParameter(
             "give --query-ids and --database-ids together, with the qrels file as --judgements"
         )
