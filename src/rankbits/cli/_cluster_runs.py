@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from rankbits.affinity import QrelsJudgements
 from rankbits.cli._cluster import rate_progress
 from rankbits.cli._evaluation_runs import EvaluationRequest, Outcome
-from rankbits.cli._judgements import CodeFiles, id_files_of, load_judged_pairs
+from rankbits.cli._judgements import CodeFiles, counts_of, load_judged_pairs
 from rankbits.cli._options import CodeOptions, GradedRelevance
-from rankbits.cli._runs import require_source
+from rankbits.cli._runs import label_paths
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_codes
 from rankbits.errors import InputError
@@ -50,14 +49,11 @@ def _sources(
 ) -> tuple[dict[str, Any], Any]:
     """Labels or judgements as `distributed.count_ties` takes them."""
     assert files.queries is not None and files.database  # noqa: S101, PT018
-    source = require_source(relevance, files.database)
-    if not isinstance(source, str):
-        query_labels, database_labels = source
-        labels = {"query_labels": query_labels, "database_labels": database_labels}
+    paths = label_paths(relevance, files.database)
+    if paths is not None:
+        labels = dict(zip(("query_labels", "database_labels"), paths, strict=True))
         return {**labels, "graded": relevance.graded}, None
-    ids = id_files_of(relevance, len(files.database))
     sizes = [len(load_codes(path, files.bits, files.codes)) for path in files.database]
     code_files = CodeFiles(files.queries, len(queries), files.database, sizes)
-    judged = load_judged_pairs(source, ids, code_files)
-    counts = judged.counts if isinstance(judged, QrelsJudgements) else None
-    return {"judgements": judged}, counts
+    judged = load_judged_pairs(relevance, code_files)
+    return {"judgements": judged}, counts_of(judged)

@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from rankbits.cli._inputs import input_errors_exit_1, only
-from rankbits.cli._judgements import CodeFiles, id_files_of, load_judged_pairs
+from rankbits.cli._judgements import CodeFiles, load_judged_pairs, require_ids
 from rankbits.cli._options import (
     FORMAT,
     METHOD,
@@ -122,13 +122,13 @@ def compress_check(
 
 def _judged(relevance: RelevanceOptions, queries: str | None, items: str) -> np.ndarray | None:
     """Rows (query, item, level) of the file, by row numbers or by ids."""
-    ids = id_files_of(relevance, 1)
+    require_ids(relevance, 1)
     if relevance.judgements is None:
         return None
     if queries is None:
         raise InputError("--judgements must come with --queries, which they are about")
     sizes = CodeFiles(queries, open_rows(queries).n_rows, [items], [open_rows(items).n_rows])
-    return load_judged_pairs(relevance.judgements, ids, sizes).rows
+    return load_judged_pairs(relevance, sizes).rows
 
 
 def _print(result: dict[str, Any], out: str, output: str) -> None:

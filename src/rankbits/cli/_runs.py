@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from rankbits import affinity
-from rankbits.affinity import Affinity, Judgements, QrelsCounts, QrelsJudgements
-from rankbits.cli._judgements import CodeFiles, id_files_of, load_judged_pairs
+from rankbits.affinity import Affinity, Judgements, QrelsCounts
+from rankbits.cli._judgements import CodeFiles, counts_of, load_judged_pairs, require_ids
 from rankbits.cli._options import CodeOptions, GradedRelevance, RelevanceOptions
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_codes, load_labels
@@ -45,13 +45,12 @@ def load_relevance(
     relevance: GradedRelevance, files: CodeFiles
 ) -> tuple[Affinity, QrelsCounts | None]:
     """The affinity of a database in one piece, and what became of judgements by id."""
-    source = require_source(relevance, files.database)
-    ids = id_files_of(relevance, 1)
-    if isinstance(source, str):
-        judged = load_judged_pairs(source, ids, files)
-        return judged, judged.counts if isinstance(judged, QrelsJudgements) else None
-    labels = _labels_in_step(source[0], files.queries, files.n_queries)
-    item_labels = _labels_in_step(source[1][0], files.database[0], files.shard_sizes[0])
+    paths = label_paths(relevance, files.database)
+    if paths is None:
+        judged = load_judged_pairs(relevance, files)
+        return judged, counts_of(judged)
+    labels = _labels_in_step(paths[0], files.queries, files.n_queries)
+    item_labels = _labels_in_step(paths[1][0], files.database[0], files.shard_sizes[0])
     return _label_affinity(labels, item_labels, relevance.graded), None
 
 
@@ -59,17 +58,16 @@ def load_run(files: CodeOptions, relevance: GradedRelevance) -> Run:
     """Load a run from its files; files that do not fit together are an InputError."""
     if files.queries is None or not files.database:
         raise typer.BadParameter("give --queries and --database")
-    source = require_source(relevance, files.database)
-    id_files = id_files_of(relevance, len(files.database))
+    paths = label_paths(relevance, files.database)
     queries, shards = _load_codes(files, files.queries, files.database)
-    if isinstance(source, str):
+    if paths is None:
         lengths = [len(codes) for codes in shards]
         sizes = CodeFiles(files.queries, len(queries), files.database, lengths)
-        return _judged_run(queries, shards, load_judged_pairs(source, id_files, sizes))
-    labels = _labels_in_step(source[0], files.queries, len(queries))
+        return _judged_run(queries, shards, load_judged_pairs(relevance, sizes))
+    labels = _labels_in_step(paths[0], files.queries, len(queries))
     shard_labels = [
         _labels_in_step(labels_path, path, len(codes))
-        for labels_path, path, codes in zip(source[1], files.database, shards, strict=True)
+        for labels_path, path, codes in zip(paths[1], files.database, shards, strict=True)
     ]
     affinities = [_label_affinity(labels, part, relevance.graded) for part in shard_labels]
     return Run(
@@ -94,15 +92,15 @@ def _load_codes(
     return query_codes, shards
 
 
-def require_source(
+def label_paths(
     files: RelevanceOptions, database: Sequence[str]
-) -> str | tuple[str, Sequence[str]]:
-    """The file of judgements, or the label files of both sides, of which each shard has one."""
+) -> tuple[str, Sequence[str]] | None:
+    """The label files of both sides, one for each shard; None if there are judgements instead."""
+    require_ids(files, len(database))
     query_labels, database_labels = files.query_labels, files.database_labels
-    judgements = files.judgements
-    if query_labels is None and not database_labels and judgements is not None:
-        return judgements
-    if query_labels is None or not database_labels or judgements is not None:
+    if query_labels is None and not database_labels and files.judgements is not None:
+        return None
+    if query_labels is None or not database_labels or files.judgements is not None:
         raise typer.BadParameter(
             "give both --query-labels and --database-labels, or --judgements instead of them"
         )
@@ -149,5 +147,4 @@ def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], judged: Judgeme
         local = own - np.array([0, start, 0])
         parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
         start += len(codes)
-    counts = judged.counts if isinstance(judged, QrelsJudgements) else None
-    return Run(queries, parts, lambda: judged, counts)
+    return Run(queries, parts, lambda: judged, counts_of(judged))
