@@ -36,9 +36,7 @@ FormatOption = Annotated[OutputFormat, FORMAT]
 
 
 def bench(
-    protocol: Annotated[
-        str | None, typer.Argument(metavar="PROTOCOL", help="One of those that --list shows.")
-    ] = None,
+    protocol: Annotated[str | None, typer.Argument(help="One of those that --list shows.")] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")] = False,
     data: Annotated[str | None, DATA] = None,
     method: Annotated[list[str] | None, METHOD, "Default: the protocol's; repeat it."] = None,
@@ -85,9 +83,7 @@ def bench(
 
 def bench_codes(
     protocol: ProtocolArgument,
-    codes: Annotated[
-        list[str], typer.Argument(metavar="CODES...", help=".npz of codes made elsewhere.")
-    ],
+    codes: Annotated[list[str], typer.Argument(help=".npz of codes made elsewhere.")],
     data: DataOption,
     metric: MetricOption = None,
     out: OutOption = None,

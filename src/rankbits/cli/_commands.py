@@ -56,7 +56,7 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
             groups[parameter.name] = parameter.annotation
             parameters += _fields_of(parameter.annotation)
         else:
-            annotation = with_own_help(parameter.annotation)
+            annotation = _with_metavar(with_own_help(parameter.annotation), parameter.name)
             parameters.append(_option(parameter.name, annotation, parameter.default))
     parameters.append(_option("quiet", Annotated[bool, QUIET], False))
     parameters.sort(key=lambda one: PANELS.index(declaration_of(one.annotation).rich_help_panel))
@@ -89,6 +89,15 @@ def _fields_of(group: Any) -> list[inspect.Parameter]:
         )
         for field in fields(group)
     ]
+
+
+def _with_metavar(annotation: Any, name: str) -> Any:
+    """An argument is written in capitals in its usage, as it is in the help text."""
+    declaration = copy.copy(declaration_of(annotation))
+    if not isinstance(declaration, typer.models.ArgumentInfo) or declaration.metavar:
+        return annotation
+    declaration.metavar = name.upper()
+    return Annotated[get_args(annotation)[0], declaration]
 
 
 def declaration_of(annotation: Any) -> Any:

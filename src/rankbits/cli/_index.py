@@ -35,9 +35,7 @@ class ShardBy(StrEnum):
 Folder = Annotated[str, typer.Argument(metavar="INDEX", help="Folder of the index.")]
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="CODES...", help="Codes: .npy, .npz, .parquet or .safetensors; several in order."
-    ),
+    typer.Argument(help="Codes: .npy, .npz, .parquet or .safetensors; several in order."),
 ]
 FormOption = Annotated[CodeForm, CODES]
 IdsOption = Annotated[str | None, IDS]

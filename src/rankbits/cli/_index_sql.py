@@ -11,9 +11,7 @@ from rankbits.cli._options import POOL, SIMILARITY, K, Similarity
 def sql(
     folder: Annotated[
         str,
-        typer.Argument(
-            metavar="FOLDER", help="What rankbits compress or rankbits index build wrote."
-        ),
+        typer.Argument(help="What rankbits compress or rankbits index build wrote."),
     ],
     table: Annotated[
         str, typer.Option("--table", help="Table that has the float vectors.")

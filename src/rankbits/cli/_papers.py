@@ -15,7 +15,7 @@ _MINUTE = 60
 
 IdArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Tables and figures; without any, all ids are listed."),
+    typer.Argument(metavar="ID", help="Tables and figures; without any, all ids are listed."),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Run everything.")]
 QuickOption = Annotated[
