@@ -34,6 +34,7 @@ _DEFAULT_K = 10
 _RESULT = "result.json"  # of a folder that compress wrote
 
 Kind = StrEnum("Kind", {name: name for name in engines.names()})  # type: ignore[misc]
+_INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
 
 
 class TieChoice(StrEnum):
@@ -55,7 +56,9 @@ TiesOption = Annotated[
 AllowedOption = Annotated[
     str | None, typer.Option("--allowed", help="Ids that may be returned, or a mask.")
 ]
-KindOption = Annotated[Kind, typer.Option("--kind", help="Kind of index; all but ivf are exact.")]
+KindOption = Annotated[
+    Kind, typer.Option("--kind", help=f"Kind of index; all but {_INEXACT} are exact.")
+]
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Text file whose line i, from 0, is the name of id i.")
 ]
