@@ -105,7 +105,7 @@ def test_the_pool_is_that_of_the_folder_and_an_index_alone_will_do(compressed):
 
 
 def test_the_command_prints_the_script(compressed, tmp_path):
-    arguments = ["index", "sql", str(compressed), "--table", TABLE, "-k", "3", "--metric", "l2"]
+    arguments = ["index", "sql", str(compressed), "--table", TABLE, "-k", "3", "--similarity", "l2"]
     done = CliRunner().invoke(app, [*arguments, "--copy-file", str(tmp_path / "codes.copy")])
     assert done.exit_code == 0
     expected = two_stage_script(

@@ -143,7 +143,7 @@ def test_a_method_without_query_bits_is_refused_before_it_is_fitted(data_folder,
     done = run(S1, data_folder, "additive", 8, split_seeds=[5], queries="real")
     assert done["runs"][0]["metrics"]
     monkeypatch.setattr(Additive, "fit", None)
-    with pytest.raises(InputError, match=r"queries must be 'real' for additive.*--queries real"):
+    with pytest.raises(InputError, match=r"queries must be 'real' for additive.*--by weights"):
         run(S1, data_folder, "additive", 8, split_seeds=[5])
 
 

@@ -69,7 +69,7 @@ def as_json(found):
 
 
 def test_the_command_prints_what_the_function_returns(files):
-    options = ["--name", "mine", "--k", "3", "--k", "9", "--shuffles", "4", "--seed", "7"]
+    options = ["--name", "mine", "--cutoff", "3", "--cutoff", "9", "--shuffles", "4", "--seed", "7"]
     wanted = audit(
         files.queries,
         files.database,
@@ -187,7 +187,7 @@ BAD_USAGE = {
     "no queries": CODES[2:] + CLASSES,
     "no labels": CODES,
     "half the labels": CODES + CLASSES[:2],
-    "k of 0": [*CODES, *CLASSES, "--k", "0"],
+    "k of 0": [*CODES, *CLASSES, "--cutoff", "0"],
     "no shuffles": [*CODES, *CLASSES, "--shuffles", "0"],
     "negative seed": [*CODES, *CLASSES, "--seed", "-1"],
     "unknown gain": [*CODES, *CLASSES, "--gain", "cubic"],

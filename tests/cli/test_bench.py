@@ -110,7 +110,7 @@ def test_the_list_of_protocols(folder):
     [
         (["cifar10"], ["protocol must be one of", "did you mean 'cifar10-s"]),
         (["cifar10-s1", "--method", "ithq"], ["did you mean 'itq'?"]),
-        (["cifar10-s1", "--method", "lsh", "--bits", 0], ["bits must be an integer from 1"]),
+        (["cifar10-s1", "--method", "lsh", "--bits", 4097], ["bits must be an integer from 1"]),
         (
             ["cifar10-s1", "--method", "sign", "--bits", 9],
             ["sign of 9 bits: n_bits must be at most 8"],
@@ -133,6 +133,7 @@ def test_bad_input_is_one_line_and_exit_1(folder, arguments, parts):
         ["cifar10-s1", "--data", ".", "--seeds", "0"],
         ["cifar10-s1", "--data", ".", "--param", "novalue"],
         ["cifar10-s1", "--data", ".", "--bits", "many"],
+        ["cifar10-s1", "--data", ".", "--bits", "0"],
     ],
 )
 def test_bad_usage_exits_2(arguments):

@@ -1,9 +1,10 @@
-"""`rankbits compress` from files, its check and its search."""
+"""`rankbits compress` from files, and what `compress-check` and `search` make of its folder."""
 
 import numpy as np
 import pytest
 
 from commands import Command, assert_one_line
+from rankbits.compress import load
 
 WIDTH = 16
 
@@ -30,7 +31,7 @@ def files(tmp_path_factory):
     return folder
 
 
-compress = Command("compress")
+compress, check, search = Command("compress"), Command("compress-check"), Command("search")
 
 
 def options(files, *more):
@@ -68,15 +69,18 @@ def test_a_table_ends_with_the_sentence(files, tmp_path):
 
 
 def test_a_folder_is_searched_as_it_recommends(files, out, tmp_path):
-    printed = compress.printed("--search", out, files / "queries.npy", "-k", 3, "--threads", 1)
+    printed = search.printed(out, files / "queries.npy", "-k", 3, "--threads", 1)
     assert np.shape(printed["ids"]) == (30, 3)
+    assert (printed["index"], printed["items"]) == (str(out), 300)
+    _, ids = load(out).search(np.load(files / "queries.npy"), 3)
+    assert printed["ids"] == ids.tolist()
     target = tmp_path / "nearest.npz"
-    compress.printed("--search", out, files / "queries.npy", "-k", 3, "--out", target)
+    search.printed(out, files / "queries.npy", "-k", 3, "--out", target)
     assert np.load(target)["ids"].tolist() == printed["ids"]
 
 
 def test_new_data_is_checked(files, out):
-    printed = compress.printed("--check", out, files / "items.npy", files / "queries.npy")
+    printed = check.printed(out, files / "items.npy", files / "queries.npy")
     assert printed["drifted"] is False
     assert printed["now"]["value"] == pytest.approx(printed["before"]["value"])
 
@@ -102,10 +106,18 @@ def test_bad_input_is_one_line_and_exit_1(files, tmp_path, more, message):
     [
         ["items.npy"],  # where to?
         ["items.npy", "more.npy", "--out", "out"],
-        ["--check", "a", "--search", "b", "items.npy"],
-        ["--check", "a", "items.npy", "queries.npy", "more.npy"],
+        ["items.npy", "--out", "out", "--item-labels", "a.npy", "--item-labels", "b.npy"],
         ["items.npy", "--out", "out", "--query-ids", "ids.txt"],
     ],
 )
 def test_bad_usage_is_exit_2(arguments):
     assert compress(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "option", [["--radius", 3], ["--by", "weights"], ["--kind", "scan"], ["--ties", "complete"]]
+)
+def test_a_compressed_folder_is_searched_in_no_other_way(files, out, option):
+    done = search(out, files / "queries.npy", *option)
+    assert done.exit_code == 2
+    assert f"{option[0]} is for an index" in " ".join(done.stderr.replace("│", " ").split())

@@ -32,14 +32,17 @@ def run(tmp_path, monkeypatch):
     return np.load("q.npy"), np.load("x.npy"), affinity.classes(*labels)
 
 
+VECTORS = ["--queries", "q.npy", "--similarity", "cosine"]
+
+
 def metric_options(*names):
     return [word for name in names for word in ("--metric", name)]
 
 
-@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
-def test_vectors_score_as_the_function_scores_them(run, metric):
-    expected = evaluate_vectors(*run, ["AP", "nDCG@5"], metric).to_dict()
-    files = ["--vectors", "--queries", "q.npy", "--database", "x.npy", "--vector-metric", metric]
+@pytest.mark.parametrize("similarity", ["cosine", "ip", "l2"])
+def test_vectors_score_as_the_function_scores_them(run, similarity):
+    expected = evaluate_vectors(*run, ["AP", "nDCG@5"], similarity).to_dict()
+    files = ["--queries", "q.npy", "--database", "x.npy", "--similarity", similarity]
     printed = evaluate_command.printed(*files, *LABELS, *metric_options("AP", "nDCG@5"))
     assert printed == {**expected, "shards": 1}
 
@@ -48,7 +51,7 @@ def test_real_valued_queries_score_as_the_function_scores_them(run):
     queries, items, labels = run
     codes = BinaryCodes.from_logits(items)
     expected = evaluate(None, codes, labels, "AP", query_weights=queries).to_dict()
-    files = ["--query-weights", "q.npy", "--database", "codes.npy"]
+    files = ["--queries", "q.npy", "--by", "weights", "--database", "codes.npy"]
     assert evaluate_command.printed(*files, *LABELS) == {**expected, "shards": 1}
 
 
@@ -78,7 +81,7 @@ def test_overlap_compares_with_a_reference_of_row_numbers(run):
     both = [BinaryCodes.from_logits(side) for side in (queries, items)]
     expected = evaluate(*both, labels, ["overlap@5", "AP"], reference=reference)
     assert printed["metrics"] == expected.to_dict()["metrics"]
-    vectors = ["--vectors", "--queries", "q.npy", "--database", "x.npy", "--metric", "overlap@5"]
+    vectors = [*VECTORS, "--database", "x.npy", "--metric", "overlap@5"]
     own = evaluate_command.printed(*vectors, "--reference", "top.npy")
     assert own["metrics"]["overlap@5"]["mean"] == 1.0
 
@@ -173,21 +176,21 @@ def test_bad_input_is_one_line(trec, tmp_path, case):
 
 
 BAD_USAGE = {
-    "two kinds": ["--vectors", "--rankings", "run.trec"],
+    "two kinds": ["--similarity", "ip", "--rankings", "run.trec"],
     "rankings and codes": ["--rankings", "run.trec", "--queries", "q.npy"],
-    "weights and queries": [
-        "--query-weights",
-        "q.npy",
+    "weights and vectors": [*VECTORS, "--by", "weights", "--database", "d.npy"],
+    "weights alone": ["--queries", "q.npy", "--by", "weights"],
+    "vectors alone": VECTORS,
+    "a histogram of lists": ["--rankings", "run.trec", "--save-histogram", "ties.npz"],
+    "labels of a run": ["--rankings", "run.trec", *LABELS],
+    "a word that is no metric": [
         "--queries",
         "q.npy",
         "--database",
-        "d.npy",
+        "x.npy",
+        "--similarity",
+        "dot",
     ],
-    "weights alone": ["--query-weights", "q.npy"],
-    "vectors alone": ["--vectors", "--queries", "q.npy"],
-    "a histogram of lists": ["--rankings", "run.trec", "--save-histogram", "ties.npz"],
-    "labels of a run": ["--rankings", "run.trec", *LABELS],
-    "a word that is no metric": ["--vectors", "--vector-metric", "dot"],
 }
 
 
@@ -198,7 +201,7 @@ def test_bad_usage_exits_with_2(trec, case):
 
 
 def test_vectors_in_two_files_are_refused(run):
-    files = ["--vectors", "--queries", "q.npy", "--database", "x.npy", "--database", "x.npy"]
+    files = [*VECTORS, "--database", "x.npy", "--database", "x.npy"]
     done = evaluate_command(*files, *LABELS)
     assert done.exit_code == 2
     assert "given once" in " ".join(done.stderr.split())

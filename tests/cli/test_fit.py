@@ -79,12 +79,11 @@ LSH = ["x.npy", "--method", "lsh", "--out", "m"]
 
 
 def test_classes_and_tags_reach_the_method_as_they_are(folder, asked):
-    for arguments in (["--labels", "y.npy"], ["--labels", "t.npy"], ["--tags", "t.npy"], []):
+    for arguments in (["--labels", "y.npy"], ["--labels", "t.npy"], []):
         printed(*LSH, *arguments, "--overwrite")
     assert np.array_equal(asked[0], LABELS)
     assert np.array_equal(asked[1], TAGS)
-    assert np.array_equal(asked[2], TAGS)
-    assert asked[3] is None
+    assert asked[2] is None
 
 
 def levels(found):
@@ -93,8 +92,8 @@ def levels(found):
 
 def test_graded_tags_judgements_and_neighbours_are_levels_between_rows(folder, asked):
     (folder / "j.tsv").write_text("0 3 2\n5 59 1\n")
-    near = ["--neighbours", "0.2=1", "--neighbours", "0.05=4"]
-    for arguments in (["--tags", "t.npy", "--graded"], ["--judgements", "j.tsv"], near):
+    near = ["--neighbors", "0.2=1", "--neighbors", "0.05=4"]
+    for arguments in (["--labels", "t.npy", "--graded"], ["--judgements", "j.tsv"], near):
         printed(*LSH, *arguments, "--overwrite")
     assert np.array_equal(levels(asked[0]), TAGS @ TAGS.T)
     assert levels(asked[1])[[0, 5], [3, 59]].tolist() == [2, 1]
@@ -130,15 +129,14 @@ BAD_INPUT = {
     "unknown method": (["x.npy", "--method", "itg", "--out", "m"], "did you mean 'itq'?"),
     "unknown parameter": ([*LSH, "--param", "centre=1"], "did you mean center?"),
     "too many bits": (["x.npy", "--method", "pcah", "--bits", "9", "--out", "m"], "at most 8"),
-    "no bits": ([*LSH, "--bits", "0"], "n_bits must be an integer from 1 to 4096"),
+    "too many bits for anything": ([*LSH, "--bits", "4097"], "n_bits must be an integer from 1 to"),
     "too few labels": ([*LSH, "--labels", "short.npy"], "short.npy has 59 labels and X has 60"),
-    "tags of one dimension": ([*LSH, "--tags", "y.npy"], "--tags must be multi-hot (2-D), y.npy"),
     "graded classes": ([*LSH, "--labels", "y.npy", "--graded"], "--graded needs multi-hot"),
     "graded nothing": ([*LSH, "--graded"], "--graded needs multi-hot labels (2-D), got no labels"),
     "judged beyond": ([*LSH, "--judgements", "j.npy"], "an item from 0 to 59"),
-    "share beyond": ([*LSH, "--neighbours", "1.5=1"], "shares must lie between 0 and 1"),
-    "share of words": ([*LSH, "--neighbours", "near=1"], "--neighbours must be SHARE=LEVEL"),
-    "level of words": ([*LSH, "--neighbours", "0.1=near"], "--neighbours must be SHARE=LEVEL"),
+    "share beyond": ([*LSH, "--neighbors", "1.5=1"], "shares must lie between 0 and 1"),
+    "share of words": ([*LSH, "--neighbors", "near=1"], "--neighbors must be SHARE=LEVEL"),
+    "level of words": ([*LSH, "--neighbors", "0.1=near"], "--neighbors must be SHARE=LEVEL"),
     "flat": (["y.npy", *LSH[1:]], "Reshape your data"),
     "words": (["words.npy", *LSH[1:]], "strings"),
     "nan": (["nan.npy", *LSH[1:]], "X must be finite, got NaN in row 2"),
@@ -159,10 +157,11 @@ def test_bad_input_exits_1_with_one_line_and_leaves_nothing(folder, case):
 BAD_USAGE = {
     "no method": ["x.npy", "--out", "m"],
     "no folder": ["x.npy", "--method", "lsh"],
-    "two kinds of y": [*LSH, "--labels", "y.npy", "--tags", "t.npy"],
-    "labels and neighbours": [*LSH, "--labels", "y.npy", "--neighbours", "0.1=1"],
+    "two kinds of y": [*LSH, "--labels", "y.npy", "--judgements", "j.npy"],
+    "labels and neighbors": [*LSH, "--labels", "y.npy", "--neighbors", "0.1=1"],
     "no value": [*LSH, "--param", "center"],
     "a name twice": [*LSH, "--param", "center=1", "--param", "center=0"],
+    "no bits": [*LSH, "--bits", "0"],
     "negative seed": [*LSH, "--seed", "-1"],
 }
 
@@ -195,7 +194,7 @@ def test_a_method_with_a_gradient_fits_and_reports(folder):
 
 
 def test_neighbours_of_the_function_and_the_command_are_the_same_kind(folder, asked):
-    printed(*LSH, "--neighbours", "0.1=1")
+    printed(*LSH, "--neighbors", "0.1=1")
     assert type(asked[0]) is type(affinity.neighbours(X, X, [1.0], [1]))
 
 

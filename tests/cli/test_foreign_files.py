@@ -19,7 +19,7 @@ COMMANDS = {
     "fit over": "fit {x} --method lsh --bits 8 --out {out} --overwrite",
     "encode": "encode {model} {x} --out {out}/codes.npy",
     "index build": "index build {codes} --out {out}",
-    "index build over": "index build {codes} --out {out} --replace",
+    "index build over": "index build {codes} --out {out} --overwrite",
     "index build shards": "index build {codes} --out {out} --shards 2",
     "index add": "index add {out} {codes}",
     "index search": "index search {index} {codes} --out {out}/nearest.npz",

@@ -144,7 +144,7 @@ def fitted(folder):
 def test_vectors_are_searched_by_the_weights_that_a_model_gives_them(fitted, monkeypatch, block):
     hasher, signs, q = fitted
     monkeypatch.setattr(_index_files, "_BLOCK_QUERIES", block)
-    answer = printed("search", "index", "--model", "model", "--vectors", "vectors.npy", "-k", 7)
+    answer = printed("search", "index", "vectors.npy", "--model", "model", "-k", 7)
     assert answer.pop("seconds") >= 0
     products = (hasher.project_queries(q) @ signs.T).astype(np.float32)
     order = np.lexsort((np.broadcast_to(np.arange(120), products.shape), -products), axis=1)[:, :7]
@@ -154,8 +154,23 @@ def test_vectors_are_searched_by_the_weights_that_a_model_gives_them(fitted, mon
     assert answer == {"index": "index", "queries": 5, "items": 120, "k": 7}
 
 
+def test_one_function_answers_search_and_index_search(fitted):
+    _, _, q = fitted
+    np.save("weights.npy", fitted[0].project_queries(q))
+    fitted[0].encode_queries(q).save("q.npy")
+    both = [
+        lambda *words: printed("search", "index", *words),
+        lambda *words: Command("search").printed("index", *words),
+    ]
+    for search in both:
+        by_model = search("vectors.npy", "--model", "model", "-k", 4)
+        assert search("weights.npy", "--by", "weights", "-k", 4)["scores"] == by_model["scores"]
+        by_bits = search("vectors.npy", "--model", "model", "--by", "bits", "-k", 4)
+        assert by_bits["distances"] == search("q.npy", "-k", 4)["distances"]
+
+
 def test_scores_go_to_an_archive_under_their_name(fitted):
-    how = ["index", "--model", "model", "--vectors", "vectors.npy"]
+    how = ["index", "vectors.npy", "--model", "model"]
     np.save("allowed.npy", np.arange(4))
     printed("search", *how, "--allowed", "allowed.npy", "--out", "answer.npz")
     with np.load("answer.npz") as arrays:
@@ -166,7 +181,7 @@ def test_scores_go_to_an_archive_under_their_name(fitted):
 
 def test_vectors_of_another_model_are_refused(fitted):
     methods.get("lsh", n_bits=8, random_state=1).fit(fitted[2]).save("other")
-    done = act("search", "index", "--model", "other", "--vectors", "vectors.npy")
+    done = act("search", "index", "vectors.npy", "--model", "other")
     assert_one_line(done, "queries of --model come from model")
 
 
@@ -174,14 +189,12 @@ def test_vectors_of_another_model_are_refused(fitted):
     "how",
     [
         [],
-        ["--model", "model"],
-        ["--vectors", "vectors.npy"],
-        ["q.npy", "--model", "model", "--vectors", "vectors.npy"],
-        ["--model", "model", "--vectors", "vectors.npy", "--radius", "3"],
-        ["--model", "model", "--vectors", "vectors.npy", "--ties", "complete"],
+        ["vectors.npy", "--model", "model", "--radius", "3"],
+        ["vectors.npy", "--model", "model", "--ties", "complete"],
+        ["weights.npy", "--by", "weights", "--radius", "3"],
     ],
 )
-def test_queries_are_codes_or_a_model_and_vectors(folder, how):
+def test_weights_have_scores_and_no_distances(folder, how):
     assert act("search", "index", *how).exit_code == 2
 
 
@@ -230,11 +243,11 @@ def test_an_index_is_replaced_only_if_that_is_said(folder):
     printed("build", "codes.npy", "--out", "index")
     CODES[:9].save("nine.npy")
     refused = act("build", "nine.npy", "--out", "index")
-    assert_one_line(refused, "index holds collection.sqlite", "--replace")
+    assert_one_line(refused, "index holds collection.sqlite", "--overwrite")
     assert len(held()) == 300
-    printed("build", "nine.npy", "--out", "index", "--replace")
+    printed("build", "nine.npy", "--out", "index", "--overwrite")
     assert held() == wanted(range(9), BITS[:9])
-    printed("build", "nine.npy", "--out", "new", "--replace")
+    printed("build", "nine.npy", "--out", "new", "--overwrite")
     (folder / "empty").mkdir()
     printed("build", "nine.npy", "--out", "empty")
     assert held("empty") == held("new") == held()
@@ -248,7 +261,7 @@ def test_a_build_that_fails_leaves_what_was_there(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Collection, "add", full)
-    assert_one_line(act("build", "codes.npy", "--out", "index", "--replace"), "No space left")
+    assert_one_line(act("build", "codes.npy", "--out", "index", "--overwrite"), "No space left")
     assert_one_line(act("build", "codes.npy", "--out", "other"), "No space left")
     assert sorted(os.listdir()) == before
     assert len(held()) == 300
@@ -265,14 +278,14 @@ def test_a_build_that_fails_at_its_last_step_can_be_repeated(folder, monkeypatch
         broken.setattr(writing.tables, "write_state", full)
         assert_one_line(act("build", "codes.npy", "--out", name), "No space left")
         assert not (folder / "new").exists()
-    printed("build", "codes.npy", "--out", name, "--replace")
+    printed("build", "codes.npy", "--out", name, "--overwrite")
     assert held(name) == wanted(range(300), BITS)
 
 
 def test_a_folder_of_something_else_is_never_replaced(folder):
     (folder / "notes").mkdir()
     (folder / "notes" / "a.txt").write_text("mine")
-    assert_one_line(act("build", "codes.npy", "--out", "notes", "--replace"), "notes holds a.txt")
+    assert_one_line(act("build", "codes.npy", "--out", "notes", "--overwrite"), "notes holds a.txt")
     assert os.listdir("notes") == ["a.txt"]
 
 
@@ -280,7 +293,7 @@ def test_an_index_that_another_writes_is_refused_before_the_work(folder):
     printed("build", "codes.npy", "--out", "index")
     with Collection.open("index", writable=True):
         for arguments in (
-            ["build", "absent.npy", "--out", "index", "--replace"],
+            ["build", "absent.npy", "--out", "index", "--overwrite"],
             ["add", "index", "codes.npy"],
             ["remove", "index", "--ids", "ids.npy"],
         ):

@@ -66,7 +66,7 @@ def test_ids_give_what_row_numbers_give(run, name, arguments):
 
 def test_an_audit_takes_ids_too(run):
     queries, database, judged, _ = run
-    done = call("audit", *SHARDS, *SHARD_IDS, "--k", "5")
+    done = call("audit", *SHARDS, *SHARD_IDS, "--cutoff", "5")
     expected = audit(queries, database, judged, ks=[5])
     assert json.loads(done.stdout)["ap"]["expected"] == expected.ap.expected
 

@@ -1,4 +1,4 @@
-"""`rankbits papers`, `rankbits report` and `rankbits bench --codes` as a user calls them."""
+"""`rankbits papers`, `rankbits report` and `rankbits bench-codes` as a user calls them."""
 
 import json
 
@@ -9,7 +9,7 @@ from commands import Command
 from made_results import made_result, write_result
 from rankbits import papers as rerun
 
-papers, report, bench = Command("papers"), Command("report"), Command("bench")
+papers, report, bench_codes = Command("papers"), Command("report"), Command("bench-codes")
 pytest.importorskip("matplotlib")
 
 
@@ -49,7 +49,7 @@ def test_bad_input_exits_1_with_one_line(arguments, words, tmp_path):
 
 
 def test_a_quick_run_skips_what_is_there_and_counts(tmp_path):
-    arguments = ["rsh-fig2", "--quick", "--methods", "lsh", "--method", "itq", "--bits", 6]
+    arguments = ["rsh-fig2", "--quick", "--method", "lsh", "--method", "itq", "--bits", 6]
     first = papers(*arguments, "--seeds", 2, "--out", tmp_path)
     assert first.exit_code == 0, first.output
     assert json.loads(first.stdout)["ids"] == ["rsh-fig2"]
@@ -122,8 +122,8 @@ def data(tmp_path_factory):
 
 
 def test_codes_of_others_from_the_split_to_the_page(data, tmp_path):
-    split = bench.printed(
-        "cifar10-s2", "--data", data, "--write-split", tmp_path / "split.npz", "--split-seed", 1
+    split = Command("bench-split").printed(
+        "cifar10-s2", "--data", data, "--out", tmp_path / "split.npz", "--split-seed", 1
     )
     with np.load(tmp_path / "split.npz") as stored:
         rows = {key: stored[key] for key in stored}
@@ -139,12 +139,11 @@ def test_codes_of_others_from_the_split_to_the_page(data, tmp_path):
         **{key: rows[key] for key in ("query_rows", "database_rows", "split_hash", "split_seed")},
     )
     out = tmp_path / "results"
-    options = ["--data", data, "--codes", tmp_path / "codes.npz", "--out", out]
-    done = bench("cifar10-s2", *options, "--format", "table")
+    options = [tmp_path / "codes.npz", "--data", data, "--out", out]
+    done = bench_codes("cifar10-s2", *options, "--format", "table")
     assert done.exit_code == 0, done.output
     assert "mean-signs" in done.stdout
-    result = bench.printed("cifar10-s2", *options)
+    result = bench_codes.printed("cifar10-s2", *options)
     assert result["runs"][0]["split"]["hash"] == split["split_hash"]
     report.printed(out)
     assert "mean-signs (given codes)" in (out / "index.html").read_text()
-    assert bench("cifar10-s2", *options, "--method", "itq").exit_code == 2

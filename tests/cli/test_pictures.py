@@ -54,7 +54,7 @@ def test_pictures_of_a_flat_folder_are_learned_from_the_features_of_the_backbone
     flat = ["flat", "--method", "talr-ap", "--bits", 8, "--param", "epochs=1", "--out", "model"]
     assert_one_line(fit(*flat, "--image-size", 12), "y must be given", "encoder='backbone'")
     assert_one_line(
-        fit(*flat, "--encoder", "backbone", "--neighbours", "0.1=1"), "leave --neighbours out"
+        fit(*flat, "--encoder", "backbone", "--neighbors", "0.1=1"), "leave --neighbors out"
     )
     small = ["--encoder", "backbone", "--param", "image_size=32"]
     printed = fit.printed(*flat, *small, "--report")
@@ -116,7 +116,7 @@ def test_a_folder_where_a_file_is_wanted_is_named_as_one(folder):
     )
     itq = ["--method", "itq", "--bits", 8, "--out", "m"]
     assert_one_line(fit("flat", *itq), "flat is a folder", "--method talr-ap --encoder backbone")
-    assert_one_line(fit("classes", *CNN, "--neighbours", "0.1=1"), "--neighbours needs feature")
+    assert_one_line(fit("classes", *CNN, "--neighbors", "0.1=1"), "--neighbors needs feature")
     os.mkdir("empty")
     assert_one_line(fit("empty", *CNN), "folder must hold pictures", "empty has none")
     assert_one_line(

@@ -68,6 +68,8 @@ def test_bad_input_is_one_line(place, tmp_path, monkeypatch):
     assert_one_line(call(place, "--items", tmp_path / "x.jsonl"), "x.jsonl")
     assert_one_line(call(place, "--images", tmp_path / "none"), "none")
     assert_one_line(call(place, "--writable"), "RANKBITS_TOKEN must hold a token")
+    assert_one_line(call(place, "--limit", "hours=1"), "--limit must name one of body_bytes, batch")
+    assert_one_line(call(place, "--limit", "k=0"), "k must be an integer from 1")
     assert_one_line(call(place, "--writable", "--token-file", tmp_path / "t"), "t")
     np.save(tmp_path / "x.npy", np.zeros((20, 3)))
     assert_one_line(call(place, "--vectors", tmp_path / "x.npy"), "vectors must have the shape")
@@ -78,7 +80,7 @@ def test_bad_input_is_one_line(place, tmp_path, monkeypatch):
 
 def test_bad_usage_exits_2(place, tmp_path):
     assert call(place, "--port", "99999").exit_code == 2
-    assert call(place, "--max-k", "0").exit_code == 2
+    assert call(place, "--limit", "k").exit_code == 2
     assert call(place, "--token-file", tmp_path / "t").exit_code == 2
 
 

@@ -64,7 +64,7 @@ def test_the_folder_is_ready_to_use(compressed, vectors):
     codes = load_model(folder / "model").encode(vectors["items"])
     assert HammingIndex.load(folder / "index").codes() == codes
     assert (folder / "codes.npy").exists()
-    assert "rankbits compress --search" in (folder / "README.md").read_text()
+    assert f"rankbits search {folder}" in (folder / "README.md").read_text()
     assert not (folder.parent / ".out.work").exists()
 
 

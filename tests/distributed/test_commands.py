@@ -73,7 +73,7 @@ def test_encode_starts_ray_on_this_machine(place, tmp_path):
 def test_index_search(cluster, place, tmp_path):
     run(place, "index", "build", "ca.npy", "cb.npy", "--out", tmp_path / "one")
     run(place, "index", "build", "ca.npy", "cb.npy", "--out", tmp_path / "three", "--shards", "3")
-    for queries in (("cq.npy",), ("--model", "model", "--vectors", "q.npy")):
+    for queries in (("cq.npy",), ("q.npy", "--model", "model")):
         expected = run(place, "index", "search", tmp_path / "one", *queries, "-k", "7")
         for folder in ("one", "three"):
             answer = run(
@@ -86,7 +86,7 @@ def test_index_search(cluster, place, tmp_path):
 
 def test_an_index_in_shards_is_searched_on_a_cluster_only(place, tmp_path):
     folder = tmp_path / "index"
-    run(place, "index", "build", "ca.npy", "--out", folder, "--shards", "2", "--by", "range")
+    run(place, "index", "build", "ca.npy", "--out", folder, "--shards", "2", "--shard-by", "range")
     error = run(place, "index", "search", folder, "cq.npy", code=1)
     assert "is cut into shards; search it with --cluster auto" in error
 
@@ -101,8 +101,8 @@ def test_metrics_that_need_all_codes_are_refused_by_name(place):
 
 
 def test_a_cluster_counts_codes_only(place):
-    arguments = ("evaluate", "--vectors", *CODES, *LABELS, "--cluster", "auto")
-    assert "must come without --vectors" in run(place, *arguments, code=2)
+    arguments = ("evaluate", "--similarity", "ip", *CODES, *LABELS, "--cluster", "auto")
+    assert "must come without --similarity" in run(place, *arguments, code=2)
 
 
 def test_a_bad_address_is_one_line(place):

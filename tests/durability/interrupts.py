@@ -174,7 +174,7 @@ def command_lines(base, n, seed):
     index.save(base / "index")
     return [
         ["evaluate", *pair, *bits, *labels],
-        ["index", "build", files["codes"], *bits, "--out", str(base / "built"), "--replace"],
+        ["index", "build", files["codes"], *bits, "--out", str(base / "built"), "--overwrite"],
         ["index", "add", str(base / "index"), files["codes"]],
         ["index", "search", str(base / "index"), files["queries"], "--kind", "mih", "-k", "50"],
     ]

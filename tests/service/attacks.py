@@ -40,7 +40,7 @@ from service.conftest import Process  # noqa: E402
 
 N_BITS, MB = 64, 1 << 20
 MOST_MIB = 900  # resident memory: what a start takes, and what the server lets large requests have
-MEMORY = 256 * MB  # --max-memory
+MEMORY = 256 * MB  # --limit memory=N
 ENOUGH = 30.0  # seconds from SIGTERM to the end
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": _wire.MEDIA_TYPE, "Accept": _wire.MEDIA_TYPE}
@@ -318,7 +318,7 @@ def run(folder, report, options):
     """Every attack in turn, then all of them and SIGTERM."""
     has_pictures = not options.only or "huge thumbnail" in options.only
     files = build(folder, options.items, options.seed, has_pictures)
-    files += ["--items", folder / "items.jsonl", "--max-memory", MEMORY]
+    files += ["--items", folder / "items.jsonl", "--limit", f"memory={MEMORY}"]
     attacks = requests(options.items, options.seed)
     chosen = {name: attacks[name] for name in options.only or attacks}
     log = (folder / "log").open("w+")

@@ -10,6 +10,7 @@ import typer
 
 from docs_generator.markdown import code, table
 from rankbits.cli import app
+from rankbits.cli._renamed import RENAMED
 
 INTRODUCTION = """\
 # Commands and their options
@@ -23,7 +24,7 @@ _WORDS = {int: "N", float: "NUMBER", str: "TEXT"}
 def commands_page() -> str:
     """The whole page."""
     command = typer.main.get_command(app)
-    return "\n\n".join([INTRODUCTION, *_sections(command, "rankbits")]) + "\n"
+    return "\n\n".join([INTRODUCTION, *_sections(command, "rankbits"), _former_options()]) + "\n"
 
 
 def command_paths() -> list[str]:
@@ -33,6 +34,16 @@ def command_paths() -> list[str]:
 
 def _sections(command: Any, path: str) -> list[str]:
     return [_section(leaf, name) for name, leaf in _walk(command, path)]
+
+
+def _former_options() -> str:
+    rows = [
+        [code(f"rankbits {command}"), code(option), successor]
+        for command, options in RENAMED.items()
+        for option, successor in options.items()
+    ]
+    heading = "## Former options\n\nEach of them is an error that names what does the same today."
+    return f"{heading}\n\n{table(['Command', 'Option', 'Today'], rows)}"
 
 
 def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:

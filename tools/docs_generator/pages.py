@@ -13,7 +13,6 @@ from docs_generator.reference import reference_pages
 from docs_generator.tables import (
     kinds_table,
     measurement_table,
-    method_names,
     methods_table,
     metrics_table,
     papers_table,
@@ -24,7 +23,6 @@ from docs_generator.tables import (
 
 ROOT = Path(__file__).parents[2]
 BLOCKS: dict[str, Callable[[], str]] = {
-    "method names": method_names,
     "methods": methods_table,
     "metrics": metrics_table,
     "kinds": kinds_table,

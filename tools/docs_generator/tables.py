@@ -14,11 +14,6 @@ from rankbits.index import engines
 from rankbits.metrics import Metric, registered
 
 
-def method_names() -> str:
-    """All names that `rankbits.methods.get` takes, in one line."""
-    return ", ".join(code(name) for name in methods.names())
-
-
 def methods_table() -> str:
     """One row per method: name, class, what it learns from, whether it needs torch, summary."""
     header = ["Name", "Class", "Learns from", "Needs torch", "What it does"]

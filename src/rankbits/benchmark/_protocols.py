@@ -59,7 +59,7 @@ _GROWING = {
     "additive": {"classes": "grow"},
     "talr-ap": {"classes": "grow", "queries": "real"},
 }
-_NEW_NOTE = "a seed draws classes, labelled rows and queries; ask by --queries real"
+_NEW_NOTE = "a seed draws classes, labelled rows and queries; ask by --by weights"
 _GROWN_NOTE = "as {}-new, but a fit sees the whole database, without labels where it has none"
 _LWH_METHODS = ("lwh", "rsh", "ssh", "mlh", "agh", "klsh", "sh", "lsh")
 

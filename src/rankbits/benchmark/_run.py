@@ -102,7 +102,7 @@ def _require_query_kind(plan: list[PlannedRun], queries: str) -> None:
         if queries not in kinds:
             raise InputError(
                 f"queries must be {kinds[0]!r} for {planned.method}, whose codes are not ranked "
-                f"by Hamming distance, got {queries!r}; pass --queries {kinds[0]}"
+                f"by Hamming distance, got {queries!r}; pass queries={kinds[0]!r}, or --by weights"
             )
 
 

@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 from rankbits.cli._audit import audit
-from rankbits.cli._bench import bench
+from rankbits.cli._bench import bench, bench_codes, bench_split
 from rankbits.cli._cluster import cluster
 from rankbits.cli._commands import Commands
 from rankbits.cli._compare import compare
-from rankbits.cli._compress import compress
+from rankbits.cli._compress import compress, compress_check
 from rankbits.cli._demo import demo
 from rankbits.cli._encode import encode
 from rankbits.cli._evaluate import evaluate
 from rankbits.cli._export import export
 from rankbits.cli._fit import fit
 from rankbits.cli._index import index
-from rankbits.cli._index_sql import sql
 from rankbits.cli._papers import papers
 from rankbits.cli._report import report
+from rankbits.cli._search import search
 from rankbits.cli._serve import serve
 
 _INTERRUPTED = 130
@@ -34,6 +34,8 @@ app = Commands(
 )
 for command in (
     compress,
+    compress_check,
+    search,
     fit,
     encode,
     export,
@@ -42,12 +44,13 @@ for command in (
     compare,
     serve,
     bench,
+    bench_codes,
+    bench_split,
     papers,
     report,
     demo,
 ):
     app.command()(command)
-index.command()(sql)
 app.add_typer(index, name="index")
 app.add_typer(cluster, name="cluster")
 

@@ -6,10 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from rankbits._files import write_atomically
-from rankbits.cli import _inputs
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
+from rankbits.cli._options import (
+    EXCLUDE_SELF,
+    FORMAT,
+    SEED,
+    THREADS,
+    CodeOptions,
+    GradedRelevance,
+    OutputFormat,
+)
 from rankbits.cli._output import note, number, print_json, print_table, progress_bar, warn
-from rankbits.cli._runs import RelevanceFiles, RunFiles, load_run
+from rankbits.cli._runs import load_run
 from rankbits.evaluation import Audit
 from rankbits.evaluation import audit as audit_codes
 
@@ -31,12 +39,11 @@ class Discount(StrEnum):
 NameOption = Annotated[str, typer.Option("--name", help="Name of these codes in the report.")]
 CutoffOption = Annotated[
     list[int] | None,
-    typer.Option("--k", min=1, help="Cutoff of AP; repeat for more; default: 100 and 1000."),
+    typer.Option("--cutoff", min=1, help="Of AP; repeat for more; default: 100 and 1000."),
 ]
 ShufflesOption = Annotated[
     int, typer.Option("--shuffles", min=1, max=10_000, help="Number of random orders.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random orders.")]
 GainOption = Annotated[
     Gain, typer.Option("--gain", help="Gain of nDCG: 2^level - 1, or the level itself.")
 ]
@@ -45,44 +52,31 @@ DiscountOption = Annotated[
     typer.Option("--discount", help="Discount of nDCG: 1/log2(rank + 1), or as in RSH."),
 ]
 PageOption = Annotated[
-    str | None,
-    typer.Option("--html", help="Write the report to this file, as one self-contained page."),
+    str | None, typer.Option("--html", help="Write the report to this file, as one page.")
 ]
 
 
 def audit(
-    queries: _inputs.QueriesOption,
-    database: _inputs.DatabaseOption,
-    bits: _inputs.BitsOption = None,
-    codes: _inputs.FormOption = _inputs.CodeForm.auto,
-    query_labels: _inputs.QueryLabelsOption = None,
-    database_labels: _inputs.DatabaseLabelsOption = None,
-    judgements: _inputs.JudgementsOption = None,
-    query_ids: _inputs.QueryIdsOption = None,
-    database_ids: _inputs.DatabaseIdsOption = None,
-    graded: _inputs.GradedOption = False,
-    exclude_self: _inputs.ExcludeSelfOption = False,
+    codes: CodeOptions,
+    relevance: GradedRelevance,
+    exclude_self: Annotated[bool, EXCLUDE_SELF] = False,
     name: NameOption = "codes",
-    k: CutoffOption = None,
+    cutoff: CutoffOption = None,
     shuffles: ShufflesOption = 10,
-    seed: SeedOption = 0,
     gain: GainOption = Gain.exp,
     discount: DiscountOption = Discount.log2,
-    threads: _inputs.ThreadsOption = None,
     html: PageOption = None,
-    output: _inputs.FormatOption = _inputs.OutputFormat.json,
+    seed: Annotated[int, SEED, "Seed of the random orders."] = 0,
+    threads: Annotated[int | None, THREADS] = None,
+    output: Annotated[OutputFormat, FORMAT] = OutputFormat.json,
 ) -> None:
     """Print exact AP and nDCG beside what common tie-breakers would report, as one JSON object.
 
     Several shards are joined in the order given.
     """
-    relevance = RelevanceFiles(
-        query_labels, database_labels, judgements, query_ids, database_ids, graded
-    )
-    files = RunFiles(queries, database, relevance, bits, codes.value)
     settings: dict[str, Any] = {
         "name": name.encode("utf-8", "replace").decode(),  # argv may not be UTF-8
-        "ks": k or (100, 1000),
+        "ks": cutoff or (100, 1000),
         "n_shuffles": shuffles,
         "random_state": seed,
         "gain": gain.value,
@@ -91,15 +85,15 @@ def audit(
         "n_threads": threads,
     }
     with input_errors_exit_1():
-        _require_page(html, queries, *database)
-        run = load_run(files)
+        _require_page(html, codes.queries, *(codes.database or ()))
+        run = load_run(codes, relevance)
         with progress_bar("ranking") as progress:
             result = audit_codes(run.queries, *run.join_shards(), **settings, progress=progress)
         _write_page(result, html)
     _print(result, output)
 
 
-def _require_page(path: str | None, *inputs: str) -> None:
+def _require_page(path: str | None, *inputs: str | None) -> None:
     """Refuse a page that could not be made before the work that would fill it."""
     if path is not None:
         from rankbits.report import require_extra

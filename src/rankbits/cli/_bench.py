@@ -1,116 +1,60 @@
 """`rankbits bench`: methods under a protocol, beside what the papers report."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from rankbits.benchmark import Protocol, evaluate_codes, protocols, run, write_split
 from rankbits.benchmark import protocol as protocol_of
-from rankbits.cli._inputs import (
-    FormatOption,
+from rankbits.cli._inputs import input_errors_exit_1, named_values, require_writable
+from rankbits.cli._options import (
+    BITS,
+    BY,
+    DATA,
+    FORMAT,
+    METHOD,
+    METRIC,
+    OUT,
+    PARAM,
+    SEEDS,
+    SPLIT_SEED,
+    THREADS,
     OutputFormat,
-    ThreadsOption,
-    input_errors_exit_1,
-    named_values,
-    require_writable,
+    QueryKind,
 )
 from rankbits.cli._output import literal, note, number, print_json, print_table
 
 _MOST_LISTED = 3  # metrics of a protocol
 
-
-class QueryKind(StrEnum):
-    """How queries are given to the evaluation."""
-
-    bits = "bits"
-    real = "real"
-
-
-ProtocolArgument = Annotated[
-    str | None, typer.Argument(metavar="PROTOCOL", help="One of those that --list shows.")
-]
-ListOption = Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")]
-DataOption = Annotated[
-    str | None, typer.Option("--data", help="Folder or file with the protocol's data.")
-]
-MethodOption = Annotated[
-    list[str] | None,
-    typer.Option("--method", help="Repeat it for more methods; default: the protocol's."),
-]
-BitsOption = Annotated[
-    list[int] | None, typer.Option("--bits", help="Code length; repeat it for more.")
-]
-SeedsOption = Annotated[
-    int,
-    typer.Option("--seeds", min=1, help="Number of seeds; seed i draws split i and the codes."),
-]
-SplitSeedOption = Annotated[
-    list[int] | None,
-    typer.Option("--split-seed", min=0, help="Draw this split instead; repeat it for more."),
-]
-ParamOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        metavar="[METHOD.]NAME=VALUE",
-        help="Parameter of all methods, or of one; VALUE is JSON.",
-    ),
-]
-MetricOption = Annotated[
-    list[str] | None, typer.Option("--metric", help="More metrics; see rankbits evaluate.")
-]
-QueriesOption = Annotated[
-    QueryKind,
-    typer.Option(
-        "--queries", help="Evaluate queries as codes, or by real weights of the bits of items."
-    ),
-]
-OutOption = Annotated[
-    str | None,
-    typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
-]
-
-CodesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--codes",
-        metavar="FILE",
-        help="Evaluate the codes of this .npz instead of learning; repeat it for more.",
-    ),
-]
-WriteSplitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--write-split",
-        metavar="FILE",
-        help="Write the rows of the split to this .npz, for codes made elsewhere, and exit.",
-    ),
-]
+ProtocolArgument = Annotated[str, typer.Argument(help="One of those that bench --list shows.")]
+DataOption = Annotated[str, DATA]
+MetricOption = Annotated[list[str] | None, METRIC, "More metrics; see rankbits evaluate."]
+OutOption = Annotated[str | None, OUT, "Folder with one file per run; a run is done once."]
+ThreadsOption = Annotated[int | None, THREADS]
+FormatOption = Annotated[OutputFormat, FORMAT]
 
 
 def bench(
-    protocol: ProtocolArgument = None,
-    show: ListOption = False,
-    data: DataOption = None,
-    method: MethodOption = None,
-    bits: BitsOption = None,
-    seeds: SeedsOption = 1,
-    split_seed: SplitSeedOption = None,
-    param: ParamOption = None,
+    protocol: Annotated[str | None, typer.Argument(help="One of those that --list shows.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the protocols and exit.")] = False,
+    data: Annotated[str | None, DATA] = None,
+    method: Annotated[list[str] | None, METHOD, "Default: the protocol's; repeat it."] = None,
+    bits: Annotated[list[int] | None, BITS, "Default: the protocol's; repeat it for more."] = None,
+    seeds: Annotated[int, SEEDS, "Seed i draws split i and the codes."] = 1,
+    split_seed: Annotated[
+        list[int] | None, SPLIT_SEED, "Draw this split instead; repeat it for more."
+    ] = None,
+    param: Annotated[
+        list[str] | None, PARAM, "Of all methods; METHOD.NAME=VALUE of one. VALUE is JSON."
+    ] = None,
     metric: MetricOption = None,
-    queries: QueriesOption = QueryKind.bits,
-    codes: CodesOption = None,
-    split_file: WriteSplitOption = None,
+    by: Annotated[QueryKind, BY] = QueryKind.bits,
     out: OutOption = None,
     threads: ThreadsOption = None,
     output: FormatOption = OutputFormat.json,
 ) -> None:
-    """Run methods under PROTOCOL and print their scores beside the published ones.
-
-    With --codes, evaluate codes that were made elsewhere.
-    """
+    """Run methods under PROTOCOL and print their scores beside the published ones."""
     if show:
         _list(output)
         return
@@ -119,53 +63,67 @@ def bench(
     if data is None:
         raise typer.BadParameter("--data must name the folder or file with the protocol's data")
     params = named_values("--param", param)
-    if split_file is not None:
-        _write_split(protocol, data, split_file, split_seed)
-        return
-    if codes and (method or bits or param or split_seed or seeds > 1 or queries != "bits"):
-        raise typer.BadParameter("--codes says all about the codes; it goes with --metric alone")
     with input_errors_exit_1():
-        result = (
-            evaluate_codes(
-                protocol,
-                data,
-                codes,
-                metrics=metric or (),
-                out=out,
-                n_threads=threads,
-                report=_report,
-            )
-            if codes
-            else run(
-                protocol,
-                data,
-                method,
-                bits,
-                seeds=seeds,
-                split_seeds=split_seed,
-                params=params,
-                metrics=metric or (),
-                queries=queries.value,
-                out=out,
-                n_threads=threads,
-                report=_report,
-            )
+        result = run(
+            protocol,
+            data,
+            method,
+            bits,
+            seeds=seeds,
+            split_seeds=split_seed,
+            params=params,
+            metrics=metric or (),
+            queries="real" if by is QueryKind.weights else "bits",
+            out=out,
+            n_threads=threads,
+            report=_report,
         )
+    _print(protocol, result, output)
+
+
+def bench_codes(
+    protocol: ProtocolArgument,
+    codes: Annotated[list[str], typer.Argument(help=".npz of codes made elsewhere.")],
+    data: DataOption,
+    metric: MetricOption = None,
+    out: OutOption = None,
+    threads: ThreadsOption = None,
+    output: FormatOption = OutputFormat.json,
+) -> None:
+    """Evaluate CODES that were made elsewhere under PROTOCOL, as rankbits bench does its own."""
+    with input_errors_exit_1():
+        result = evaluate_codes(
+            protocol,
+            data,
+            codes,
+            metrics=metric or (),
+            out=out,
+            n_threads=threads,
+            report=_report,
+        )
+    _print(protocol, result, output)
+
+
+def bench_split(
+    protocol: ProtocolArgument,
+    data: DataOption,
+    out: Annotated[str, OUT, "File to write, .npz."],
+    split_seed: Annotated[int, SPLIT_SEED] = 0,
+) -> None:
+    """Write the rows of a split of PROTOCOL, for codes made elsewhere, and print its hash."""
+    with input_errors_exit_1():
+        require_writable(out)
+        split_hash = write_split(protocol, data, out, split_seed=split_seed)
+    print_json(
+        {"file": out, "protocol": protocol, "split_seed": split_seed, "split_hash": split_hash}
+    )
+
+
+def _print(protocol: str, result: dict[str, Any], output: str) -> None:
     if output == "json":
         print_json(result)
     else:
         _print_tables(protocol_of(protocol), result)
-
-
-def _write_split(protocol: str, data: str, path: str, split_seeds: list[int] | None) -> None:
-    """Write the rows of one split and print its hash."""
-    if split_seeds and len(split_seeds) > 1:
-        raise typer.BadParameter("--write-split writes one split; give --split-seed once")
-    seed = split_seeds[0] if split_seeds else 0
-    with input_errors_exit_1():
-        require_writable(path)
-        split_hash = write_split(protocol, data, path, split_seed=seed)
-    print_json({"file": path, "protocol": protocol, "split_seed": seed, "split_hash": split_hash})
 
 
 def _report(result: dict[str, Any], is_old: bool) -> None:

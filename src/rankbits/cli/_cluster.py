@@ -6,24 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-import typer
-
 from rankbits.cli._commands import Commands
 from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import CLUSTER
 from rankbits.cli._output import is_quiet, note, print_json
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_FRAMES = 0.2
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Run on a Ray cluster: auto for the one of RAY_ADDRESS or else the cores of this "
-        "machine, or HOST:PORT of its head node.",
-    ),
-]
 
 cluster = Commands(help="What a Ray cluster has.", no_args_is_help=True)
 
@@ -35,10 +25,7 @@ def cluster_options() -> None:
 
 @cluster.command()
 def info(
-    address: Annotated[
-        str,
-        typer.Option("--cluster", help="auto, or HOST:PORT of the head node."),
-    ] = "auto",
+    address: Annotated[str, CLUSTER, "auto, or HOST:PORT of the head node."] = "auto",
 ) -> None:
     """Print the machines of a cluster with their processors, memory and versions."""
     with input_errors_exit_1():

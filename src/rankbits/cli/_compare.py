@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
+from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import FORMAT, METRIC, SEED, OutputFormat
 from rankbits.cli._output import literal, number, print_json, print_table
 from rankbits.errors import InputError
 from rankbits.evaluation import compare as compare_values
@@ -18,17 +19,12 @@ def compare(
     b: Annotated[
         str, typer.Argument(help="Per-query values of the other codes, for the same queries.")
     ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric", help="Repeat for more; default: every metric that both files have."
-        ),
-    ] = None,
+    metric: Annotated[list[str] | None, METRIC, "Repeat it; default: all that both have."] = None,
     resamples: Annotated[
         int, typer.Option("--resamples", min=1, help="Number of bootstrap samples.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the bootstrap samples.")] = 0,
-    output: FormatOption = OutputFormat.json,
+    seed: Annotated[int, SEED, "Seed of the bootstrap samples."] = 0,
+    output: Annotated[OutputFormat, FORMAT] = OutputFormat.json,
 ) -> None:
     """Compare B with A query by query: paired bootstrap and paired t-test of each metric."""
     with input_errors_exit_1():

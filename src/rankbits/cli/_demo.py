@@ -17,7 +17,8 @@ from rankbits import affinity
 from rankbits._check import extra
 from rankbits._inventory import require_own, write_own
 from rankbits.cli._demo_served import require_served, serve_folder, write_served
-from rankbits.cli._inputs import FormatOption, OutputFormat, input_errors_exit_1
+from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import FORMAT, OUT, SEED, AddressOptions, OutputFormat
 from rankbits.cli._output import note, number, print_json, print_table
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import Split, digits
@@ -44,17 +45,13 @@ Codes = dict[str, tuple[BinaryCodes, BinaryCodes]]  # queries and database by me
 
 
 def demo(
-    out: Annotated[
-        str, typer.Option("--out", help="Folder for the page and the results.")
-    ] = "out/demo",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the split and the codes.")] = 0,
-    output: FormatOption = OutputFormat.json,
+    address: AddressOptions,
     serve: Annotated[
         bool, typer.Option("--serve", help="Then serve the digits, with a page to search them.")
     ] = False,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of --serve; 0 takes a free one.")
-    ] = 8000,
+    seed: Annotated[int, SEED] = 0,
+    out: Annotated[str, OUT, "Folder for the page and the results."] = "out/demo",
+    output: Annotated[OutputFormat, FORMAT] = OutputFormat.json,
 ) -> None:
     """Learn codes of scikit-learn's digits, evaluate and audit them, and write one page."""
     with input_errors_exit_1():
@@ -83,7 +80,7 @@ def demo(
         command = write_served(folder / "served", split, hasher, codes[_LEARNED][1])
     _print(results, str(folder / _PAGE), compressed, command, output)
     if serve:
-        serve_folder(folder / "served", port)
+        serve_folder(folder / "served", address)
 
 
 def training_rows(n_items: int, seed: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from rankbits._folders import require_replaceable, write_folder_atomically
 from rankbits._inventory import find_foreign, take_inventory
 from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import AddressOptions
 from rankbits.cli._output import note
 from rankbits.cli._serve import run_server
 from rankbits.codes import BinaryCodes
@@ -46,13 +47,14 @@ def write_served(folder: Path, split: Split, hasher: Any, codes: BinaryCodes) ->
     return shlex.join(words + [word for pair in places.items() for word in map(str, pair)])
 
 
-def serve_folder(folder: Path, port: int) -> None:
+def serve_folder(folder: Path, address: AddressOptions) -> None:
     """Serve what `write_served` wrote, until Ctrl-C."""
     with input_errors_exit_1():
         from rankbits import service
 
         settings: dict[str, Any] = {name: folder / file for name, file in _options().items()}
-        run_server(service.create_app(folder / _COLLECTION, **settings), "127.0.0.1", port)
+        app = service.create_app(folder / _COLLECTION, **settings, hosts=address.hosts)
+        run_server(app, address)
 
 
 def _options() -> dict[str, str]:

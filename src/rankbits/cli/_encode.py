@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rankbits.cli._cluster import ClusterOption, rate_progress
+from rankbits.cli._cluster import rate_progress
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
+from rankbits.cli._options import CLUSTER, OUT
 from rankbits.cli._output import print_json, progress_bar
 from rankbits.codes import BinaryCodes, sides
 from rankbits.codes.files import ENDINGS
@@ -35,18 +36,12 @@ def encode(
         ),
     ],
     out: Annotated[
-        str,
-        typer.Option(
-            "--out",
-            help="File of codes: .npy, .npz, .parquet or .safetensors; with --cluster also a "
-            "folder, for one file for each X.",
-        ),
+        str, OUT, "File of codes: .npy, .npz, .parquet, .safetensors; on a cluster also a folder."
     ],
     side: Annotated[
-        Side,
-        typer.Option("--as", help="What the rows are: some models encode the two differently."),
+        Side, typer.Option("--as", help="What the rows are; some models encode the two otherwise.")
     ] = Side.ITEMS,
-    cluster: ClusterOption = None,
+    cluster: Annotated[str | None, CLUSTER] = None,
 ) -> None:
     """Encode the rows of X with MODEL; a run that was cut off continues where it stopped."""
     started = time.monotonic()

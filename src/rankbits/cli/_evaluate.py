@@ -1,62 +1,55 @@
 """`rankbits evaluate`: codes, vectors or lists of results and labels in, metrics out."""
 
 from dataclasses import asdict, astuple
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from rankbits.affinity import QrelsCounts
 from rankbits.cli import _evaluation_runs as runs
-from rankbits.cli import _inputs
-from rankbits.cli._cluster import ClusterOption
 from rankbits.cli._cluster_runs import evaluate_on_cluster
-from rankbits.cli._inputs import VectorMetric, input_errors_exit_1, require_writable
+from rankbits.cli._inputs import input_errors_exit_1, require_writable
+from rankbits.cli._options import (
+    BY,
+    CLUSTER,
+    EXCLUDE_SELF,
+    FORMAT,
+    METRIC,
+    SIMILARITY,
+    THREADS,
+    CodeOptions,
+    GradedRelevance,
+    OutputFormat,
+    QueryKind,
+    Similarity,
+)
 from rankbits.cli._output import number, print_json, print_table, warn
-from rankbits.cli._runs import RelevanceFiles, RunFiles
 from rankbits.evaluation import Evaluation, save_per_query
 from rankbits.metrics import parse_metrics
 
-VectorsOption = Annotated[
-    bool,
-    typer.Option(
-        "--vectors",
-        help="--queries and --database hold float vectors: rank by these.",
-    ),
-]
-VectorMetricOption = Annotated[
-    VectorMetric, typer.Option("--vector-metric", help="What --vectors are ranked by.")
-]
-QueryWeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--query-weights",
-        help="Instead of --queries: a real number for each bit of each query; codes are ranked "
-        "by the inner product with them.",
-    ),
-]
+
+class EmptyPolicy(StrEnum):
+    """How a query without any relevant item counts."""
+
+    skip = "skip"
+    zero = "zero"
+    error = "error"
+
+
 RankingsOption = Annotated[
     str | None,
-    typer.Option(
-        "--rankings",
-        help="Instead of codes: results of any engine, as a TREC run or a .npz with ids.",
-    ),
+    typer.Option("--rankings", help="Instead of codes: results, a TREC run or a .npz."),
 ]
 ReferenceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reference", help="Results of a reference ranking for overlap@k, as --rankings."
-    ),
+    str | None, typer.Option("--reference", help="Lists of a reference ranking, for overlap@k.")
 ]
 HistogramOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--histogram", help="Instead of codes: a saved histogram; repeat for more shards."
-    ),
+    typer.Option("--histogram", help="Instead of codes: a saved one; repeat for shards."),
 ]
-MetricOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metric", help="Such as AP, AP(min)@1000, nDCG@100, RR@10, P@r2; repeat for more."
-    ),
+EmptyOption = Annotated[
+    EmptyPolicy, typer.Option("--empty", help="How a query without relevant items counts.")
 ]
 PerQueryOption = Annotated[
     str | None, typer.Option("--per-query", help="Write each query's values to this .parquet.")
@@ -67,69 +60,62 @@ SaveHistogramOption = Annotated[
 
 
 def evaluate(
-    queries: Annotated[str | None, _inputs.QUERIES] = None,
-    database: Annotated[list[str] | None, _inputs.DATABASE] = None,
-    bits: _inputs.BitsOption = None,
-    codes: _inputs.FormOption = _inputs.CodeForm.auto,
-    query_labels: _inputs.QueryLabelsOption = None,
-    database_labels: _inputs.DatabaseLabelsOption = None,
-    judgements: _inputs.JudgementsOption = None,
-    query_ids: _inputs.QueryIdsOption = None,
-    database_ids: _inputs.DatabaseIdsOption = None,
-    graded: _inputs.GradedOption = False,
-    vectors: VectorsOption = False,
-    vector_metric: VectorMetricOption = VectorMetric.cosine,
-    query_weights: QueryWeightsOption = None,
+    codes: CodeOptions,
+    relevance: GradedRelevance,
+    by: Annotated[QueryKind, BY] = QueryKind.bits,
+    similarity: Annotated[
+        Similarity | None, SIMILARITY, "Rank vectors, not codes, by this."
+    ] = None,
     rankings: RankingsOption = None,
     reference: ReferenceOption = None,
     histogram: HistogramOption = None,
-    metric: MetricOption = None,
-    empty: _inputs.EmptyOption = _inputs.EmptyPolicy.skip,
-    exclude_self: _inputs.ExcludeSelfOption = False,
-    threads: _inputs.ThreadsOption = None,
-    output: _inputs.FormatOption = _inputs.OutputFormat.json,
+    metric: Annotated[list[str] | None, METRIC] = None,
+    empty: EmptyOption = EmptyPolicy.skip,
+    exclude_self: Annotated[bool, EXCLUDE_SELF] = False,
     per_query: PerQueryOption = None,
     save_histogram: SaveHistogramOption = None,
-    cluster: ClusterOption = None,
+    threads: Annotated[int | None, THREADS] = None,
+    cluster: Annotated[str | None, CLUSTER] = None,
+    output: Annotated[OutputFormat, FORMAT] = OutputFormat.json,
 ) -> None:
     """Score codes, vectors or lists of results by how they rank, exactly under ties.
 
-    The metrics are printed as one JSON object.
+    Files are .npy, .npz, .parquet or .safetensors; FILE:KEY names one array of several.
     """
-    request = runs.EvaluationRequest(metric or ["AP"], empty, exclude_self, threads)
-    relevance = RelevanceFiles(
-        query_labels, database_labels, judgements, query_ids, database_ids, graded
-    )
-    details: dict[str, Any] = {"shards": len(histogram or database or ("rankings",))}
+    request = runs.EvaluationRequest(metric or ["AP"], empty, exclude_self, threads, reference)
+    details: dict[str, Any] = {"shards": len(histogram or codes.database or ("rankings",))}
+    sources = {
+        "--histogram": bool(histogram),
+        "--rankings": rankings is not None,
+        "--by weights": by is QueryKind.weights,
+        "--similarity": similarity is not None,
+    }
+    chosen = [option for option, is_given in sources.items() if is_given]
+    counts: QrelsCounts | None = None
     with input_errors_exit_1():
         parse_metrics(request.metrics)
         for path in (per_query, save_histogram):
-            inputs = queries, query_weights, rankings, *(database or ()), *(histogram or ())
+            inputs = codes.queries, rankings, *(codes.database or ()), *(histogram or ())
             require_writable(path, *inputs)
-        sources = {
-            "--histogram": bool(histogram),
-            "--rankings": rankings is not None,
-            "--query-weights": query_weights is not None,
-            "--vectors": vectors,
-        }
-        _require_one_source(sources, queries, database)
-        _require_codes_for(cluster, sources, reference)
-        if save_histogram is not None and (rankings or query_weights or vectors):
+        _require_one_source(chosen, codes)
+        if save_histogram is not None and chosen and not histogram:
             raise typer.BadParameter("--save-histogram is for codes ranked by Hamming distance")
-        files = RunFiles(query_weights or queries, database, relevance, bits, codes.value)
+        if cluster is not None and (chosen or reference is not None):
+            other = [*chosen, "--reference"][0]
+            raise typer.BadParameter(f"--cluster counts codes, it must come without {other}")
         if histogram:
-            _refuse_codes(relevance, bits, threads, reference)
-            result, counts = runs.evaluate_saved(histogram, request), None
+            _refuse_codes(relevance, codes.bits, threads, reference)
+            result = runs.evaluate_saved(histogram, request)
         elif rankings is not None:
-            result, counts = runs.evaluate_lists(rankings, reference, relevance, request)
-        elif query_weights is not None:
-            result, counts = runs.evaluate_weights(files, reference, request)
-        elif vectors:
-            result, counts = runs.evaluate_vectors(files, reference, vector_metric, request)
+            result, counts = runs.evaluate_lists(rankings, relevance, request)
+        elif by is QueryKind.weights:
+            result, counts = runs.evaluate_weights(codes, relevance, request)
+        elif similarity is not None:
+            result, counts = runs.evaluate_vectors(codes, relevance, request, similarity)
         elif cluster is not None:
-            result, counts = evaluate_on_cluster(files, request, cluster)
+            result, counts = evaluate_on_cluster(codes, relevance, request, cluster)
         else:
-            result, counts = runs.evaluate_run(files, reference, request)
+            result, counts = runs.evaluate_run(codes, relevance, request)
         if counts is not None:
             details["judgements"] = {
                 name.removeprefix("n_"): count for name, count in asdict(counts).items()
@@ -146,35 +132,20 @@ def _write(result: Evaluation, per_query: str | None, histogram: str | None) -> 
         result.histogram.save(histogram)
 
 
-def _require_one_source(
-    sources: dict[str, bool], queries: str | None, database: list[str] | None
-) -> None:
+def _require_one_source(chosen: list[str], codes: CodeOptions) -> None:
     """Exactly one kind of run, with the files that it needs and no others."""
-    chosen = [option for option, is_given in sources.items() if is_given]
     if len(chosen) > 1:
         raise typer.BadParameter(f"give one of {' and '.join(chosen)}, not both")
-    option = chosen[0] if chosen else ""
-    if option in ("--histogram", "--rankings") and (queries or database):
+    has_lists = chosen in (["--histogram"], ["--rankings"])
+    if has_lists and (codes.queries or codes.database):
         raise typer.BadParameter(
-            f"give {option}, or codes and labels and how to read them, not both"
+            f"give {chosen[0]}, or codes and labels and how to read them, not both"
         )
-    if option == "--query-weights" and (queries is not None or not database):
-        raise typer.BadParameter("give --query-weights with --database, and without --queries")
-    if option in ("", "--vectors") and (queries is None or not database):
+    if not has_lists and (codes.queries is None or not codes.database):
         raise typer.BadParameter("give --queries and --database, or --histogram, or --rankings")
 
 
-def _require_codes_for(
-    cluster: str | None, sources: dict[str, bool], reference: str | None
-) -> None:
-    """A cluster counts codes by Hamming distance."""
-    others = [option for option, is_given in sources.items() if is_given]
-    others += [] if reference is None else ["--reference"]
-    if cluster is not None and others:
-        raise typer.BadParameter(f"--cluster counts codes, it must come without {others[0]}")
-
-
-def _refuse_codes(relevance: RelevanceFiles, *others: Any) -> None:
+def _refuse_codes(relevance: GradedRelevance, *others: Any) -> None:
     if any(astuple(relevance)) or any(others):
         raise typer.BadParameter(
             "give --histogram, or codes and labels and how to read them, not both"

@@ -8,6 +8,7 @@ from typing import cast
 import typer
 
 from rankbits.affinity import QrelsCounts
+from rankbits.cli._options import CodeOptions, GradedRelevance
 from rankbits.cli._output import progress_bar
 from rankbits.cli._ranked_runs import (
     load_ranked_run,
@@ -16,7 +17,7 @@ from rankbits.cli._ranked_runs import (
     load_weights_run,
     warn_of_queries,
 )
-from rankbits.cli._runs import RelevanceFiles, Run, RunFiles, load_run
+from rankbits.cli._runs import Run, load_run
 from rankbits.codes import BinaryCodes
 from rankbits.evaluation import (
     Evaluation,
@@ -38,18 +39,21 @@ class EvaluationRequest:
     empty: str
     exclude_self: bool
     n_threads: int | None
+    reference: str | None  # file of a reference ranking
 
 
 Outcome = tuple[Evaluation, QrelsCounts | None]  # and what became of judgements by id
 
 
-def evaluate_run(files: RunFiles, reference: str | None, request: EvaluationRequest) -> Outcome:
+def evaluate_run(
+    files: CodeOptions, relevance: GradedRelevance, request: EvaluationRequest
+) -> Outcome:
     """Codes against codes."""
-    run = load_run(files)
-    return _evaluate_shards(run, reference, request), run.qrels_counts
+    run = load_run(files, relevance)
+    return _evaluate_shards(run, request), run.qrels_counts
 
 
-def _evaluate_shards(run: Run, reference: str | None, request: EvaluationRequest) -> Evaluation:
+def _evaluate_shards(run: Run, request: EvaluationRequest) -> Evaluation:
     """Add the counts of the shards; join the shards only for a metric that needs all codes."""
     metrics = parse_metrics(request.metrics, run.queries.n_bits)
     with progress_bar("counting ties") as progress:
@@ -61,7 +65,7 @@ def _evaluate_shards(run: Run, reference: str | None, request: EvaluationRequest
                 affinity,
                 request.metrics,
                 request.empty,
-                reference=load_reference(reference),
+                reference=load_reference(request.reference),
                 exclude_self=request.exclude_self,
                 n_threads=request.n_threads,
                 progress=progress,
@@ -76,9 +80,11 @@ def _evaluate_shards(run: Run, reference: str | None, request: EvaluationRequest
     return evaluate_histogram(hist, request.metrics, request.empty)
 
 
-def evaluate_weights(files: RunFiles, reference: str | None, request: EvaluationRequest) -> Outcome:
+def evaluate_weights(
+    files: CodeOptions, relevance: GradedRelevance, request: EvaluationRequest
+) -> Outcome:
     """Real-valued queries against codes."""
-    run = load_weights_run(files)
+    run = load_weights_run(files, relevance)
     with progress_bar("counting ties") as progress:
         result = evaluate_codes(
             None,
@@ -87,7 +93,7 @@ def evaluate_weights(files: RunFiles, reference: str | None, request: Evaluation
             request.metrics,
             request.empty,
             query_weights=run.queries,
-            reference=load_reference(reference),
+            reference=load_reference(request.reference),
             exclude_self=request.exclude_self,
             n_threads=request.n_threads,
             progress=progress,
@@ -96,19 +102,19 @@ def evaluate_weights(files: RunFiles, reference: str | None, request: Evaluation
 
 
 def evaluate_vectors(
-    files: RunFiles, reference: str | None, metric: str, request: EvaluationRequest
+    files: CodeOptions, relevance: GradedRelevance, request: EvaluationRequest, similarity: str
 ) -> Outcome:
     """Vectors against vectors."""
-    run = load_vectors_run(files)
+    run = load_vectors_run(files, relevance)
     with progress_bar("counting ties") as progress:
         result = score_vectors(
             run.queries,
             run.database,
             run.affinity,
             request.metrics,
-            metric,
+            similarity,
             request.empty,
-            reference=load_reference(reference),
+            reference=load_reference(request.reference),
             exclude_self=request.exclude_self,
             n_threads=request.n_threads,
             progress=progress,
@@ -117,10 +123,10 @@ def evaluate_vectors(
 
 
 def evaluate_lists(
-    rankings: str, reference: str | None, relevance: RelevanceFiles, request: EvaluationRequest
+    rankings: str, relevance: GradedRelevance, request: EvaluationRequest
 ) -> Outcome:
     """Lists of results."""
-    run = load_ranked_run(rankings, reference, relevance)
+    run = load_ranked_run(rankings, request.reference, relevance)
     result = evaluate_rankings(
         run.results.ids,
         run.affinity,

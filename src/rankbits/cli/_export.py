@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from rankbits.cli._inputs import input_errors_exit_1, require_writable
+from rankbits.cli._options import OUT
 from rankbits.cli._output import print_json, warn
 from rankbits.errors import InputError
 
 
 def export(
     model: Annotated[str, typer.Argument(help="Folder that rankbits fit wrote.")],
-    out: Annotated[str, typer.Option("--out", help="File to write, ending in .onnx.")],
+    out: Annotated[str, OUT, "File to write, ending in .onnx."],
 ) -> None:
     """Write MODEL as an ONNX file that turns float32 rows into logits and packed codes."""
     started = time.monotonic()

@@ -8,9 +8,19 @@ import numpy as np
 import typer
 
 from rankbits import affinity
-from rankbits._check import describe
 from rankbits._json import as_json
-from rankbits.cli._inputs import GradedOption, input_errors_exit_1, named_values
+from rankbits.cli._inputs import input_errors_exit_1, named_values
+from rankbits.cli._options import (
+    BITS,
+    GRADED,
+    JUDGEMENTS,
+    METHOD,
+    OUT,
+    OVERWRITE,
+    PARAM,
+    QUERIES,
+    SEED,
+)
 from rankbits.cli._output import is_quiet, print_json
 from rankbits.datasets import load_array, load_judgements, load_labels
 from rankbits.datasets.pictures import list_pictures
@@ -19,60 +29,27 @@ from rankbits.errors import InputError
 RowsArgument = Annotated[
     str,
     typer.Argument(
-        metavar="X",
-        help="Features (.npy, .npz, .parquet, .safetensors), or a folder of pictures; its "
-        "sub-folders, if any, are classes.",
+        metavar="X", help="Features, or a folder of pictures, whose sub-folders are classes."
     ),
-]
-MethodOption = Annotated[str, typer.Option("--method", help="talr-ap, talr-ndcg, itq, lsh, ...")]
-OutOption = Annotated[str, typer.Option("--out", help="Folder for the model.")]
-BitsOption = Annotated[
-    int | None, typer.Option("--bits", help="Code length; default: the method's.")
 ]
 EncoderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder", help="Encoder of the method: linear, mlp, cnn, resnet, backbone, ..."
-    ),
+    str | None, typer.Option("--encoder", help="linear, mlp, cnn, resnet, backbone, ...")
 ]
 ImageSizeOption = Annotated[
     int | None,
-    typer.Option(
-        "--image-size",
-        min=1,
-        help="Resize pictures of a folder to this many pixels a side; default: the backbone's "
-        "size, else pictures must have one size.",
-    ),
+    typer.Option("--image-size", min=1, help="Resize pictures of a folder to N x N pixels."),
 ]
 LabelsOption = Annotated[
-    str | None, typer.Option("--labels", help="Classes (1-D) or multi-hot tags (2-D).")
-]
-TagsOption = Annotated[str | None, typer.Option("--tags", help="Multi-hot tags (2-D).")]
-JudgementsOption = Annotated[
-    str | None,
-    typer.Option("--judgements", help="Triples (query, item, level) of row numbers of X."),
-]
-QueriesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--queries",
-        help="Queries that are not rows of X, of --judgements or, without them, of a log.",
-    ),
+    str | None, typer.Option("--labels", help="Classes (1-D) or multi-hot tags (2-D) of X.")
 ]
 NeighborsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--neighbours",
+        "--neighbors",
         metavar="SHARE=LEVEL",
-        help="Instead of labels: the nearest share of pairs has this level, as in 0.05=1.",
+        help="Instead: the nearest share of pairs has this level, as in 0.05=1.",
     ),
 ]
-ParamOption = Annotated[
-    list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="Parameter of the method; VALUE is JSON."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace the model in --out.")]
 ReportOption = Annotated[
     bool, typer.Option("--report", help="Print the whole report of the training as well.")
 ]
@@ -80,27 +57,31 @@ ReportOption = Annotated[
 
 def fit(
     rows: RowsArgument,
-    method: MethodOption,
-    out: OutOption,
-    bits: BitsOption = None,
+    method: Annotated[str, METHOD, "talr-ap, talr-ndcg, itq, lsh, ..."],
+    out: Annotated[str, OUT, "Folder for the model."],
+    bits: Annotated[int | None, BITS, "Code length; default: the method's."] = None,
     encoder: EncoderOption = None,
     image_size: ImageSizeOption = None,
+    param: Annotated[list[str] | None, PARAM, "Parameter of the method; VALUE is JSON."] = None,
     labels: LabelsOption = None,
-    tags: TagsOption = None,
-    judgements: JudgementsOption = None,
-    queries: QueriesOption = None,
-    neighbours: NeighborsOption = None,
-    graded: GradedOption = False,
-    param: ParamOption = None,
-    seed: SeedOption = 0,
-    overwrite: OverwriteOption = False,
+    neighbors: NeighborsOption = None,
+    judgements: Annotated[
+        str | None, JUDGEMENTS, "Instead: rows (query, item, level), by row numbers."
+    ] = None,
+    graded: Annotated[bool, GRADED] = False,
+    queries: Annotated[
+        str | None, QUERIES, "Features of queries that are not rows of X, judged or not."
+    ] = None,
     report: ReportOption = False,
+    seed: Annotated[int, SEED] = 0,
+    overwrite: Annotated[bool, OVERWRITE] = False,
 ) -> None:
     """Learn codes of the rows of X and write the model to a folder."""
-    _require_one(labels, tags, judgements, neighbours)
-    if queries is not None and any((labels, tags, neighbours)):
+    if sum(map(bool, (labels, judgements, neighbors))) > 1:
+        raise typer.BadParameter("give one of --labels, --judgements and --neighbors")
+    if queries is not None and (labels or neighbors):
         raise typer.BadParameter("give --queries with --judgements, or alone")
-    params, shares = named_values("--param", param), named_values("--neighbours", neighbours)
+    params, shares = named_values("--param", param), named_values("--neighbors", neighbors)
     if encoder is not None:
         params.setdefault("encoder", encoder)
     with input_errors_exit_1():
@@ -110,7 +91,7 @@ def fit(
         _require_place(out, overwrite)
         x, classes = _load_rows(rows, image_size, hasher)
         log = _load_log(hasher, queries, judgements, len(x))
-        y = None if log else _supervision(x, labels, tags, judgements, shares, graded)
+        y = None if log else _supervision(x, labels, judgements, shares, graded)
         started = time.monotonic()
         _fit_with_bar(hasher, x, classes if y is None and not log else y, log)
         seconds = time.monotonic() - started
@@ -138,11 +119,6 @@ def _describe_fit(hasher: Any, x: np.ndarray) -> dict[str, Any]:
         "features": int(np.prod(x.shape[1:])),
         "seed": hasher.get_params(deep=False).get("random_state"),
     }
-
-
-def _require_one(*given: Any) -> None:
-    if sum(bool(source) for source in given) > 1:
-        raise typer.BadParameter("give one of --labels, --tags, --judgements and --neighbours")
 
 
 def _build_method(method: str, bits: int | None, seed: int, params: dict[str, Any]) -> Any:
@@ -225,7 +201,6 @@ def _require_place(out: str, overwrite: bool) -> None:
 def _supervision(
     x: np.ndarray,
     labels: str | None,
-    tags: str | None,
     judgements: str | None,
     shares: dict[str, Any],
     graded: bool,
@@ -235,14 +210,11 @@ def _supervision(
         return affinity.judgements(load_judgements(judgements), len(x), len(x))
     if shares:
         return _neighbors(x, shares)
-    path = labels or tags
-    if path is None:
+    if labels is None:
         if graded:
             raise InputError("--graded needs multi-hot labels (2-D), got no labels")
         return None
-    y = _load_labels(path, len(x))
-    if tags is not None and y.ndim != 2:
-        raise InputError(f"--tags must be multi-hot (2-D), {tags} holds {describe(y)}")
+    y = _load_labels(labels, len(x))
     if graded and y.ndim != 2:
         raise InputError("--graded needs multi-hot labels (2-D), got classes (1-D)")
     return affinity.tags(y, y, graded=True) if graded else y
@@ -261,11 +233,11 @@ def _neighbors(x: np.ndarray, shares: dict[str, Any]) -> affinity.Affinity:
     """Levels by distance: the nearest shares of the pairs of X."""
     if x.ndim != 2:
         raise InputError(
-            "--neighbours needs feature vectors, X holds pictures; leave --neighbours out and give "
+            "--neighbors needs feature vectors, X holds pictures; leave --neighbors out and give "
             "--encoder backbone, whose features are compared, or give --labels"
         )
     try:
         cuts = affinity.distance_quantiles(x, [float(share) for share in shares])
         return affinity.neighbours(x, x, cuts, list(shares.values()))
     except ValueError as error:
-        raise InputError(f"--neighbours must be SHARE=LEVEL as in 0.05=1: {error}") from None
+        raise InputError(f"--neighbors must be SHARE=LEVEL as in 0.05=1: {error}") from None

@@ -4,7 +4,6 @@ Codes are added and queries are searched block by block, so a mapped file of cod
 memory as a whole.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,10 +14,11 @@ import numpy as np
 from rankbits._files import sync_folder, write_atomically
 from rankbits._folders import require_movable
 from rankbits.cli._inputs import require_writable
+from rankbits.cli._options import QueryKind
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
-from rankbits.datasets import load_array
+from rankbits.datasets import load_array, load_codes
 from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, disk, inputs
@@ -38,7 +38,7 @@ def require_target(out: str, *, may_replace: bool) -> None:
     content = sorted(os.listdir(out)) if os.path.isdir(out) else []
     if content and not may_replace:
         raise InputError(
-            f"--out must be a new or empty folder, {out} holds {content[0]}; give --replace to "
+            f"--out must be a new or empty folder, {out} holds {content[0]}; give --overwrite to "
             "replace its index"
         )
     if content:
@@ -73,22 +73,6 @@ def require_one_length(paths: Sequence[str], code_sets: Sequence[BinaryCodes]) -
                 f"CODES must have one length, {paths[0]} has {code_sets[0].n_bits} bits and {path} "
                 f"has {codes.n_bits}"
             )
-
-
-def options_of(settings: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE as options of a kind; values are JSON."""
-    options = {}
-    for setting in settings:
-        name, is_given, value = setting.partition("=")
-        try:
-            options[name] = json.loads(value) if is_given else None
-        except json.JSONDecodeError:
-            is_given = ""
-        if not is_given:
-            raise InputError(
-                f"--option must be NAME=VALUE with a number or true or false, got {setting!r}"
-            )
-    return options
 
 
 def ids_of(path: str | None, code_sets: Sequence[BinaryCodes]) -> np.ndarray | None:
@@ -147,14 +131,21 @@ def require_archive(out: str | None, *inputs: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def weights_of(model: str | None, vectors: str | None, index: Any) -> np.ndarray:
-    """Weights of bits for the queries of a file of vectors, by the model of the index."""
+def queries_of(
+    path: str, model: str | None, by: QueryKind, form: str, index: Any
+) -> BinaryCodes | np.ndarray:
+    """Codes or weights of bits: as the file has them, or as the model of the index makes them."""
+    if model is None:
+        is_bits = by is QueryKind.bits
+        return load_codes(path, index.n_bits, form) if is_bits else load_array(path)
     from rankbits import methods  # models take long to import, and codes need none
 
-    hasher = methods.load(str(model))
+    hasher = methods.load(model)
     fingerprint = methods.fingerprint(hasher)
     require_same_model(fingerprint, index.model, "queries of --model", "codes of the index")
-    return np.asarray(hasher.project_queries(load_array(str(vectors))))
+    encode = hasher.encode_queries if by is QueryKind.bits else hasher.project_queries
+    queries: BinaryCodes | np.ndarray = encode(load_array(path))
+    return queries
 
 
 def search_in_blocks(
@@ -184,15 +175,13 @@ def load_names_of(path: str, result: Any) -> list[str]:
     return names
 
 
-def write_archive(
-    result: Any,
-    out: str | None,
-    names: Sequence[str] | None = None,
-    column: str = "distances",
-) -> None:
-    """Results as a .npz, with offsets if they are ragged, and with names if ids have them."""
+def write_or_list(
+    result: Any, out: str | None, names_path: str | None, column: str = "distances"
+) -> dict[str, Any]:
+    """Results in a .npz if `out` is given, else as lists; with names, if ids have them."""
+    names = None if names_path is None else load_names_of(names_path, result)
     if out is None:
-        return
+        return lists(result, names, column)
     arrays: dict[str, Any] = {column: result[-2], "ids": result[-1]}
     if names is not None:
         arrays["names"] = np.array([*names, ""], np.str_)[result[-1]]  # the last is that of id -1
@@ -200,6 +189,7 @@ def write_archive(
         arrays["offsets"] = result.offsets
     with write_atomically(out) as file:
         np.savez(file, **arrays)
+    return {"out": out}
 
 
 def lists(

@@ -4,31 +4,21 @@ from typing import Annotated
 
 import typer
 
-from rankbits.cli._inputs import VectorMetric, input_errors_exit_1
+from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import POOL, SIMILARITY, K, Similarity
 
 
 def sql(
     folder: Annotated[
         str,
-        typer.Argument(
-            metavar="FOLDER", help="What rankbits compress or rankbits index build wrote."
-        ),
+        typer.Argument(help="What rankbits compress or rankbits index build wrote."),
     ],
     table: Annotated[
         str, typer.Option("--table", help="Table that has the float vectors.")
     ] = "items",
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Number of neighbors.")] = 10,
-    pool: Annotated[
-        int | None,
-        typer.Option(
-            "--pool",
-            min=1,
-            help="Items chosen by their codes; default: what FOLDER recommends, else 100.",
-        ),
-    ] = None,
-    metric: Annotated[
-        VectorMetric, typer.Option("--metric", help="What float vectors are compared by.")
-    ] = VectorMetric.cosine,
+    k: Annotated[int, K] = 10,
+    pool: Annotated[int | None, POOL, "Default: what FOLDER recommends, else 100."] = None,
+    similarity: Annotated[Similarity, SIMILARITY] = Similarity.cosine,
     id_column: Annotated[str, typer.Option(help="Column of the ids.")] = "id",
     code_column: Annotated[str, typer.Option(help="New column of the codes.")] = "code",
     vector_column: Annotated[str, typer.Option(help="Column of the vectors.")] = "embedding",
@@ -49,7 +39,7 @@ def sql(
             table,
             k,
             pool,
-            metric.value,
+            similarity.value,
             id_column=id_column,
             code_column=code_column,
             vector_column=vector_column,

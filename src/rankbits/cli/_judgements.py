@@ -7,18 +7,11 @@ import numpy as np
 import typer
 
 from rankbits import affinity
-from rankbits.affinity import Judgements, QrelsJudgements
+from rankbits.affinity import Judgements, QrelsCounts, QrelsJudgements
+from rankbits.cli._options import RelevanceOptions
 from rankbits.cli._output import warn
 from rankbits.datasets import load_ids, load_judgements
 from rankbits.errors import InputError
-
-
-@dataclass(frozen=True)
-class IdFiles:
-    """Files that hold the ids of the queries and, for each shard, of the items."""
-
-    queries: str
-    database: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -31,16 +24,12 @@ class CodeFiles:
     shard_sizes: Sequence[int]
 
 
-def id_files_of(
-    judgements: str | None,
-    query_ids: str | None,
-    database_ids: Sequence[str] | None,
-    n_shards: int,
-) -> IdFiles | None:
-    """The files of ids, if any: both sides or none, one for each shard, and only for judgements."""
+def require_ids(relevance: RelevanceOptions, n_shards: int) -> None:
+    """Refuse ids of one side, ids of some shards, and ids without judgements."""
+    query_ids, database_ids = relevance.query_ids, relevance.database_ids
     if query_ids is None and not database_ids:
-        return None
-    if query_ids is None or not database_ids or judgements is None:
+        return
+    if query_ids is None or not database_ids or relevance.judgements is None:
         raise typer.BadParameter(
             "give --query-ids and --database-ids together, with the qrels file as --judgements"
         )
@@ -49,21 +38,24 @@ def id_files_of(
             f"--database-ids must come once for each --database, got {len(database_ids)} for "
             f"{n_shards}"
         )
-    return IdFiles(query_ids, database_ids)
 
 
-def load_judged_pairs(path: str, ids: IdFiles | None, codes: CodeFiles) -> Judgements:
+def load_judged_pairs(relevance: RelevanceOptions, codes: CodeFiles) -> Judgements:
     """The judgements of all queries and of the items of all shards, numbered in order."""
-    if ids is None:
+    path = str(relevance.judgements)
+    if relevance.query_ids is None:
         return affinity.judgements(load_judgements(path), codes.n_queries, sum(codes.shard_sizes))
-    query_ids = _ids_in_step(ids.queries, codes.queries, codes.n_queries)
-    shard_ids = [
-        _ids_in_step(*shard)
-        for shard in zip(ids.database, codes.database, codes.shard_sizes, strict=True)
-    ]
-    judged = affinity.read_judgements(path, query_ids, np.concatenate(shard_ids))
+    query_ids = _ids_in_step(relevance.query_ids, codes.queries, codes.n_queries)
+    shards = zip(relevance.database_ids or (), codes.database, codes.shard_sizes, strict=True)
+    database_ids = np.concatenate([_ids_in_step(*shard) for shard in shards])
+    judged = affinity.read_judgements(path, query_ids, database_ids)
     _warn_of_unknown_ids(path, judged)
     return judged
+
+
+def counts_of(judged: Judgements) -> QrelsCounts | None:
+    """What became of judgements by id; None for judgements by row numbers."""
+    return judged.counts if isinstance(judged, QrelsJudgements) else None
 
 
 def _ids_in_step(ids_path: str, codes_path: str, n_codes: int) -> np.ndarray:

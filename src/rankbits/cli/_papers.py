@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankbits.cli._inputs import ThreadsOption, input_errors_exit_1
+from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import BITS, DATA, METHOD, OUT, SEEDS, THREADS
 from rankbits.cli._output import note, print_json
 
 if TYPE_CHECKING:
@@ -14,41 +15,25 @@ _MINUTE = 60
 
 IdArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Tables and figures; without any, all ids are listed."),
-]
-DataOption = Annotated[str | None, typer.Option("--data", help="Folder with the data.")]
-OutOption = Annotated[
-    str | None,
-    typer.Option("--out", help="Folder with one file per run; finished runs are not repeated."),
+    typer.Argument(metavar="ID", help="Tables and figures; without any, all ids are listed."),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Run everything.")]
 QuickOption = Annotated[
     bool,
     typer.Option("--quick", help="Small versions on embedded data, which need no --data."),
 ]
-MethodsOption = Annotated[
-    list[str] | None,
-    typer.Option("--method", "--methods", help="Only this method; repeat it for more."),
-]
-BitsOption = Annotated[
-    list[int] | None,
-    typer.Option("--bits", min=1, help="This code length instead of the paper's; repeat it."),
-]
-SeedsOption = Annotated[
-    int | None, typer.Option("--seeds", min=1, help="Number of seeds; default: 3, or 1 if quick.")
-]
 
 
 def papers(
     ids: IdArgument = None,
-    data: DataOption = None,
-    out: OutOption = None,
+    data: Annotated[str | None, DATA] = None,
     everything: AllOption = False,
     quick: QuickOption = False,
-    method: MethodsOption = None,
-    bits: BitsOption = None,
-    seeds: SeedsOption = None,
-    threads: ThreadsOption = None,
+    method: Annotated[list[str] | None, METHOD] = None,
+    bits: Annotated[list[int] | None, BITS, "Instead of the paper's; repeat it for more."] = None,
+    seeds: Annotated[int | None, SEEDS, "Number of seeds; default: 3, or 1 if quick."] = None,
+    threads: Annotated[int | None, THREADS] = None,
+    out: Annotated[str | None, OUT, "Folder with one file per run; a run is done once."] = None,
 ) -> None:
     """Run the tables and figures ID of the papers again, or list their ids.
 

@@ -1,15 +1,16 @@
 """Runs of `rankbits evaluate` other than two sets of codes: vectors, weights, lists of results."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import typer
 
 from rankbits.affinity import Affinity, QrelsCounts, qrels_pairs, read_judgements
+from rankbits.cli._inputs import only
 from rankbits.cli._judgements import CodeFiles
+from rankbits.cli._options import CodeOptions, GradedRelevance
 from rankbits.cli._output import warn
-from rankbits.cli._runs import RelevanceFiles, RunFiles
+from rankbits.cli._runs import load_relevance
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_array, load_codes, load_ids, load_judgements, load_labels
 from rankbits.errors import InputError
@@ -37,17 +38,17 @@ class RankedRun:
     qrels_counts: QrelsCounts | None
 
 
-def load_vectors_run(files: RunFiles) -> RealRun:
+def load_vectors_run(files: CodeOptions, relevance: GradedRelevance) -> RealRun:
     """Vectors of both sides; a .npy stays on the disk."""
-    return _real_run(files, load_array(_only(files.database or ())))
+    return _real_run(files, relevance, load_array(_database(files)))
 
 
-def load_weights_run(files: RunFiles) -> RealRun:
+def load_weights_run(files: CodeOptions, relevance: GradedRelevance) -> RealRun:
     """Real-valued queries and codes of the items."""
-    return _real_run(files, load_codes(_only(files.database or ()), files.n_bits, files.form))
+    return _real_run(files, relevance, load_codes(_database(files), files.bits, files.codes))
 
 
-def load_ranked_run(rankings: str, reference: str | None, relevance: RelevanceFiles) -> RankedRun:
+def load_ranked_run(rankings: str, reference: str | None, relevance: GradedRelevance) -> RankedRun:
     """Lists of results by ids of a TREC run, or by row numbers."""
     if is_run_file(rankings):
         return _named_run(rankings, reference, relevance)
@@ -59,7 +60,7 @@ def load_ranked_run(rankings: str, reference: str | None, relevance: RelevanceFi
     if not relevance.are_given:
         return RankedRun(results, head, None, n_items, None)
     files = CodeFiles(rankings, len(results.ids), ["the database"], [n_items])
-    affinity, counts = relevance.load(files)
+    affinity, counts = load_relevance(relevance, files)
     return RankedRun(results, head, affinity, n_items, counts)
 
 
@@ -75,15 +76,18 @@ def load_reference(path: str | None) -> np.ndarray | None:
     return load_results(path).ids
 
 
-def _real_run(files: RunFiles, database: np.ndarray | BinaryCodes) -> RealRun:
-    queries = load_array(files.queries or "")
-    if not files.relevance.are_given:
+def _real_run(
+    files: CodeOptions, relevance: GradedRelevance, database: np.ndarray | BinaryCodes
+) -> RealRun:
+    path = files.queries or ""
+    queries = load_array(path)
+    if not relevance.are_given:
         return RealRun(queries, database, None, None)
-    sizes = CodeFiles(files.queries or "", len(queries), files.database or (), [len(database)])
-    return RealRun(queries, database, *files.relevance.load(sizes))
+    sizes = CodeFiles(path, len(queries), [_database(files)], [len(database)])
+    return RealRun(queries, database, *load_relevance(relevance, sizes))
 
 
-def _named_run(rankings: str, reference: str | None, relevance: RelevanceFiles) -> RankedRun:
+def _named_run(rankings: str, reference: str | None, relevance: GradedRelevance) -> RankedRun:
     """A TREC run: ids from files, else from the qrels and the runs themselves."""
     if relevance.query_labels or relevance.database_labels:
         raise typer.BadParameter("a TREC run is scored by --judgements, not by labels")
@@ -99,7 +103,7 @@ def _named_run(rankings: str, reference: str | None, relevance: RelevanceFiles) 
 
 
 def _names(
-    rankings: str, reference: str | None, relevance: RelevanceFiles
+    rankings: str, reference: str | None, relevance: GradedRelevance
 ) -> tuple[list[str], list[str]]:
     """Ids of queries and items: of the files given, or all that judgements and runs name."""
     runs = [path for path in (rankings, reference) if path is not None]
@@ -111,7 +115,8 @@ def _names(
     if relevance.query_ids is not None:
         query_ids = list(map(str, load_ids(relevance.query_ids).tolist()))
     if relevance.database_ids:
-        item_ids = list(map(str, load_ids(_only(relevance.database_ids)).tolist()))
+        path = only("--database-ids", relevance.database_ids) or ""
+        item_ids = list(map(str, load_ids(path).tolist()))
     return list(dict.fromkeys(query_ids)), list(dict.fromkeys(item_ids))
 
 
@@ -124,7 +129,7 @@ def warn_of_queries(path: str, results: Results) -> None:
         warn(f"{path}: {results.n_unknown_queries} queries are not judged and are left out")
 
 
-def _n_items(relevance: RelevanceFiles, lists: list[np.ndarray]) -> int:
+def _n_items(relevance: GradedRelevance, lists: list[np.ndarray]) -> int:
     """Size of the database: of its labels or ids, else what row numbers go up to."""
     if relevance.database_labels:
         return len(load_labels(relevance.database_labels[0]))
@@ -135,9 +140,5 @@ def _n_items(relevance: RelevanceFiles, lists: list[np.ndarray]) -> int:
     return 1 + max(int(ids.max()) for ids in lists)
 
 
-def _only(paths: Sequence[str]) -> str:
-    if len(paths) != 1:
-        raise typer.BadParameter(
-            f"--database must be given once here, got {len(paths)}; join the files first"
-        )
-    return paths[0]
+def _database(files: CodeOptions) -> str:
+    return only("--database", files.database) or ""

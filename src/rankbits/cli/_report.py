@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rankbits.cli._inputs import input_errors_exit_1
+from rankbits.cli._options import FORMAT
 from rankbits.cli._output import print_json
 
 
@@ -23,16 +24,16 @@ FolderArgument = Annotated[
     str,
     typer.Argument(metavar="DIR", help="Folder of results of rankbits bench or rankbits papers."),
 ]
-FormatOption = Annotated[
-    list[ReportFormat] | None,
-    typer.Option(
-        "--format",
-        help="index.html, tables.md, tables.tex, cells.csv or figures/*.svg; repeatable.",
-    ),
-]
 
 
-def report(folder: FolderArgument, output: FormatOption = None) -> None:
+def report(
+    folder: FolderArgument,
+    output: Annotated[
+        list[ReportFormat] | None,
+        FORMAT,
+        "Write index.html, tables.md, tables.tex, cells.csv or figures/*.svg; repeat for more.",
+    ] = None,
+) -> None:
     """Write a self-contained page DIR/index.html of the results in DIR, or tables of them."""
     from rankbits.papers import write_report
     from rankbits.report import require_extra

@@ -11,8 +11,9 @@ import numpy as np
 import typer
 
 from rankbits import affinity
-from rankbits.affinity import Affinity, Judgements, QrelsCounts, QrelsJudgements
-from rankbits.cli._judgements import CodeFiles, id_files_of, load_judged_pairs
+from rankbits.affinity import Affinity, Judgements, QrelsCounts
+from rankbits.cli._judgements import CodeFiles, counts_of, load_judged_pairs, require_ids
+from rankbits.cli._options import CodeOptions, GradedRelevance, RelevanceOptions
 from rankbits.codes import BinaryCodes
 from rankbits.datasets import load_codes, load_labels
 from rankbits.errors import InputError
@@ -40,78 +41,48 @@ class Run:
         return codes, self.join_affinities()
 
 
-@dataclass(frozen=True)
-class RelevanceFiles:
-    """Files that say what is relevant to whom, as the options of a command name them."""
-
-    query_labels: str | None = None
-    database_labels: Sequence[str] | None = None
-    judgements: str | None = None
-    query_ids: str | None = None
-    database_ids: Sequence[str] | None = None
-    graded: bool = False
-
-    @property
-    def are_given(self) -> bool:
-        """Whether there are any."""
-        return bool(self.query_labels or self.database_labels or self.judgements)
-
-    def load(self, files: CodeFiles) -> tuple[Affinity, QrelsCounts | None]:
-        """The affinity of a database in one piece, and what became of judgements by id."""
-        relevance = _relevance(self, files.database)
-        ids = id_files_of(self.judgements, self.query_ids, self.database_ids, 1)
-        if isinstance(relevance, str):
-            judged = load_judged_pairs(relevance, ids, files)
-            return judged, judged.counts if isinstance(judged, QrelsJudgements) else None
-        labels = _labels_in_step(relevance[0], files.queries, files.n_queries)
-        item_labels = _labels_in_step(relevance[1][0], files.database[0], files.shard_sizes[0])
-        return _label_affinity(labels, item_labels, self.graded), None
+def load_relevance(
+    relevance: GradedRelevance, files: CodeFiles
+) -> tuple[Affinity, QrelsCounts | None]:
+    """The affinity of a database in one piece, and what became of judgements by id."""
+    paths = label_paths(relevance, files.database)
+    if paths is None:
+        judged = load_judged_pairs(relevance, files)
+        return judged, counts_of(judged)
+    labels = _labels_in_step(paths[0], files.queries, files.n_queries)
+    item_labels = _labels_in_step(paths[1][0], files.database[0], files.shard_sizes[0])
+    return _label_affinity(labels, item_labels, relevance.graded), None
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """The files of a run and how to read them, as the options of a command name them."""
-
-    queries: str | None
-    database: Sequence[str] | None
-    relevance: RelevanceFiles
-    n_bits: int | None = None
-    form: str = "auto"
-
-
-def load_run(files: RunFiles) -> Run:
+def load_run(files: CodeOptions, relevance: GradedRelevance) -> Run:
     """Load a run from its files; files that do not fit together are an InputError."""
     if files.queries is None or not files.database:
         raise typer.BadParameter("give --queries and --database")
-    given = files.relevance
-    relevance = _relevance(given, files.database)
-    id_files = id_files_of(
-        given.judgements, given.query_ids, given.database_ids, len(files.database)
-    )
+    paths = label_paths(relevance, files.database)
     queries, shards = _load_codes(files, files.queries, files.database)
-    if isinstance(relevance, str):
+    if paths is None:
         lengths = [len(codes) for codes in shards]
         sizes = CodeFiles(files.queries, len(queries), files.database, lengths)
-        return _judged_run(queries, shards, load_judged_pairs(relevance, id_files, sizes))
-    labels = _labels_in_step(relevance[0], files.queries, len(queries))
+        return _judged_run(queries, shards, load_judged_pairs(relevance, sizes))
+    labels = _labels_in_step(paths[0], files.queries, len(queries))
     shard_labels = [
         _labels_in_step(labels_path, path, len(codes))
-        for labels_path, path, codes in zip(relevance[1], files.database, shards, strict=True)
+        for labels_path, path, codes in zip(paths[1], files.database, shards, strict=True)
     ]
-    affinities = [_label_affinity(labels, part, given.graded) for part in shard_labels]
+    affinities = [_label_affinity(labels, part, relevance.graded) for part in shard_labels]
     return Run(
         queries,
         list(zip(shards, affinities, strict=True)),
-        lambda: _label_affinity(labels, np.concatenate(shard_labels), given.graded),
+        lambda: _label_affinity(labels, np.concatenate(shard_labels), relevance.graded),
     )
 
 
 def _load_codes(
-    files: RunFiles, queries: str, database: Sequence[str]
+    files: CodeOptions, queries: str, database: Sequence[str]
 ) -> tuple[BinaryCodes, list[BinaryCodes]]:
     """Codes of the queries and of each shard, all of one length."""
-    query_codes = load_codes(queries, files.n_bits, files.form)
-    shards = [load_codes(path, files.n_bits, files.form) for path in database]
+    query_codes = load_codes(queries, files.bits, files.codes)
+    shards = [load_codes(path, files.bits, files.codes) for path in database]
     for path, codes in zip(database, shards, strict=True):
         if codes.n_bits != query_codes.n_bits:
             raise InputError(
@@ -121,13 +92,15 @@ def _load_codes(
     return query_codes, shards
 
 
-def _relevance(files: RelevanceFiles, database: Sequence[str]) -> str | tuple[str, Sequence[str]]:
-    """The file of judgements, or the label files of both sides, of which each shard has one."""
+def label_paths(
+    files: RelevanceOptions, database: Sequence[str]
+) -> tuple[str, Sequence[str]] | None:
+    """The label files of both sides, one for each shard; None if there are judgements instead."""
+    require_ids(files, len(database))
     query_labels, database_labels = files.query_labels, files.database_labels
-    judgements = files.judgements
-    if query_labels is None and not database_labels and judgements is not None:
-        return judgements
-    if query_labels is None or not database_labels or judgements is not None:
+    if query_labels is None and not database_labels and files.judgements is not None:
+        return None
+    if query_labels is None or not database_labels or files.judgements is not None:
         raise typer.BadParameter(
             "give both --query-labels and --database-labels, or --judgements instead of them"
         )
@@ -174,5 +147,4 @@ def _judged_run(queries: BinaryCodes, shards: list[BinaryCodes], judged: Judgeme
         local = own - np.array([0, start, 0])
         parts.append((codes, affinity.judgements(local, len(queries), len(codes))))
         start += len(codes)
-    counts = judged.counts if isinstance(judged, QrelsJudgements) else None
-    return Run(queries, parts, lambda: judged, counts)
+    return Run(queries, parts, lambda: judged, counts_of(judged))

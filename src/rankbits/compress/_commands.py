@@ -39,7 +39,7 @@ def search_commands(result: Mapping[str, Any], folder: Path) -> str:
         "Have they drifted away from the model?",
         "",
         "```sh",
-        f"rankbits compress --check {folder} new_items.npy new_queries.npy",
+        f"rankbits compress-check {folder} new_items.npy new_queries.npy",
         "```",
         "",
     ]
@@ -48,15 +48,12 @@ def search_commands(result: Mapping[str, Any], folder: Path) -> str:
 
 def command_lines(result: Mapping[str, Any], folder: Path) -> list[str]:
     """The shell commands that answer queries: as recommended, and by the codes alone."""
-    whole = f"rankbits compress --search {folder} queries.npy -k 10 --out nearest.npz"
+    whole = f"rankbits search {folder} queries.npy -k 10 --out nearest.npz"
     if result["recommendation"]["query"] == "real":
-        by_codes = [
-            f"rankbits index search {folder}/index --model {folder}/model "
-            "--vectors queries.npy -k 10"
-        ]
+        by_codes = [f"rankbits search {folder}/index queries.npy --model {folder}/model -k 10"]
     else:
         by_codes = [
             f"rankbits encode {folder}/model queries.npy --as queries --out query_codes.npy",
-            f"rankbits index search {folder}/index query_codes.npy -k 10",
+            f"rankbits search {folder}/index query_codes.npy -k 10",
         ]
     return [whole, "", "# by the codes alone, without re-ranking", *by_codes]

@@ -172,9 +172,7 @@ def saved(units, tmp_path, monkeypatch):
 def test_the_command_line_encodes_items_and_refuses_queries_before_any_work(saved, units, tmp_path):
     Command("encode").printed("model", "x.npy", "--out", "items.npy")
     Command("index").printed("build", "items.npy", "--out", "live")
-    found = Command("index").printed(
-        "search", "live", "--model", "model", "--vectors", "x.npy", "-k", 1
-    )
+    found = Command("index").printed("search", "live", "x.npy", "--model", "model", "-k", 1)
     assert len(found["ids"]) == len(units)
     refused = Command("encode")("model", "x.npy", "--as", "queries", "--out", "queries.npy")
     assert_one_line(refused, "queries of Additive have no bits")
