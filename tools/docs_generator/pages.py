@@ -16,6 +16,7 @@ from docs_generator.tables import (
     method_names,
     methods_table,
     metrics_table,
+    other_measurements_table,
     papers_table,
     protocol_rules_table,
     protocols_table,
@@ -32,6 +33,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "protocol rules": protocol_rules_table,
     "rules": rules_table,
     "papers": papers_table,
+    "other measurements": other_measurements_table,
 }
 _BLOCK = re.compile(r"(<!-- generated: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
