@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs_generator import pages, tables
+from docs_generator import cards, pages, tables
 from docs_generator.commands import command_paths
 from docs_generator.docstrings import as_markdown
 from rankbits import methods
@@ -41,7 +41,6 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
     ("page", "block"),
     [
         ("docs/cli.md", "method names"),
-        ("docs/methods.md", "methods"),
         ("docs/evaluate.md", "metrics"),
         ("docs/benchmark.md", "protocols"),
         ("docs/benchmark.md", "protocol rules"),
@@ -49,6 +48,19 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
 )
 def test_the_tables_are_where_readers_look_for_them(page, block):
     assert f"<!-- generated: {block} -->" in (ROOT / page).read_text()
+
+
+def test_every_method_has_one_card():
+    blocks = re.findall(
+        "<!-- generated: cards (.*?) -->", (ROOT / "docs" / "methods.md").read_text()
+    )
+    assert sorted(" ".join(blocks).split()) == sorted(methods.names())
+
+
+def test_a_card_lists_the_parameters_of_the_method_alone():
+    pytest.importorskip("torch")
+    assert cards.own_parameters(methods.get("dpn")) == ["margin=0.5", "center_seed=0"]
+    assert cards.own_parameters(methods.get("sklsh")) == ["gamma=None"]
 
 
 @pytest.mark.parametrize("name", methods.names())

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from docs_generator.cards import cards
 from docs_generator.commands import commands_page
 from docs_generator.reference import reference_pages
 from docs_generator.tables import (
@@ -34,6 +35,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rules": rules_table,
     "papers": papers_table,
     "other measurements": other_measurements_table,
+}
+BLOCKS_OF_NAMES: dict[str, Callable[[str], str]] = {
+    "measurement": measurement_table,
+    "cards": cards,
 }
 _BLOCK = re.compile(r"(<!-- generated: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -63,7 +68,7 @@ def _filled(match: re.Match[str]) -> str:
 
 def _block(name: str) -> str:
     kind, _, rest = name.partition(" ")
-    return measurement_table(rest) if kind == "measurement" else BLOCKS[name]()
+    return BLOCKS_OF_NAMES[kind](rest) if kind in BLOCKS_OF_NAMES else BLOCKS[name]()
 
 
 def differing_pages() -> list[Path]:

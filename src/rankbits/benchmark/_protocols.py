@@ -27,7 +27,7 @@ from rankbits.errors import InputError
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
 _UNSUPERVISED = ("pca-rr", "sh", "sklsh", "klsh", "agh", "sph", "density", "wtah", "cmh")
-_LEARNED = (  # from classes; the order of docs/methods.md
+_LEARNED = (  # from classes
     "talr-ap",
     "rsh",
     "lwh",
