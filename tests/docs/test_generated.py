@@ -1,6 +1,7 @@
 """What is generated is up to date, and says what the code does."""
 
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rankbits
 from docs_generator import cards, pages, tables
+from docs_generator.architecture import architecture_figure, layers
 from docs_generator.commands import command_paths
 from docs_generator.docstrings import as_markdown
 from rankbits import methods
@@ -80,6 +83,16 @@ def test_the_page_of_the_command_line_explains_every_command():
     text = (ROOT / "docs" / "cli.md").read_text()
     headings = set(re.findall(r"^## (.*)$", text, re.MULTILINE))
     assert {" ".join(path.split()[:2]) for path in command_paths()} <= headings
+
+
+def test_the_picture_of_the_packages_has_each_of_them_once():
+    packages = sorted(
+        module.name
+        for module in pkgutil.iter_modules(rankbits.__path__)
+        if not module.name.startswith("_")
+    )
+    assert sorted(name for row in layers() for name in row if name[0] != "_") == packages
+    assert all(f">{name}</text>" in architecture_figure() for name in set(packages) - {"errors"})
 
 
 def test_docstrings_become_markdown():

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from docs_generator.architecture import architecture_figure
 from docs_generator.cards import cards
 from docs_generator.commands import commands_page
 from docs_generator.reference import reference_pages
@@ -48,6 +49,7 @@ def generated_texts() -> dict[Path, str]:
     folder = ROOT / "docs" / "reference"
     texts = {folder / name: text for name, text in reference_pages().items()}
     texts[folder / "commands.md"] = commands_page()
+    texts[ROOT / "docs" / "figures" / "architecture.svg"] = architecture_figure()
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         texts[page] = fill_blocks(page.read_text())
     return texts
