@@ -46,7 +46,6 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
         ("docs/cli.md", "method names"),
         ("docs/evaluate.md", "metrics"),
         ("docs/benchmark.md", "protocols"),
-        ("docs/benchmark.md", "protocol rules"),
     ],
 )
 def test_the_tables_are_where_readers_look_for_them(page, block):

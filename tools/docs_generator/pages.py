@@ -20,9 +20,7 @@ from docs_generator.tables import (
     metrics_table,
     other_measurements_table,
     papers_table,
-    protocol_rules_table,
     protocols_table,
-    rules_table,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -32,8 +30,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "kinds": kinds_table,
     "protocols": protocols_table,
-    "protocol rules": protocol_rules_table,
-    "rules": rules_table,
     "papers": papers_table,
     "other measurements": other_measurements_table,
 }

@@ -127,6 +127,11 @@ def protocol_rules_table() -> str:
     return table(header, rows)
 
 
+def protocol_rules_tables() -> str:
+    """The rules of every protocol, and what each rule says."""
+    return f"{protocol_rules_table()}\n\n{rules_table()}"
+
+
 def rules_table() -> str:
     """One row per rule that a protocol can have, from its docstring."""
     names = [name for name in benchmark.__all__ if _is_rule(getattr(benchmark, name))]
