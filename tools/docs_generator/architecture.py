@@ -11,12 +11,12 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WIDTH, HEIGHT, GAP, MARGIN = 960, 62, 10, 12  # of the picture, of a box, between and around boxes
-LETTER = 6.0  # width of a letter of the small text
+WIDTH, HEIGHT, GAP, MARGIN = 960, 72, 10, 6  # of the picture, of a box, between and around boxes
+LETTER = 7.2  # width of a letter of the small text
 STYLE = """\
 text { font-family: sans-serif; fill: #1b1f24 }
-.name { font-size: 15px; font-weight: bold }
-.what { font-size: 11.5px }
+.name { font-size: 17px; font-weight: bold }
+.what { font-size: 14px }
 rect { fill: #eef3fa; stroke: #2f6db3; stroke-width: 1 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6e9ee }
@@ -75,9 +75,9 @@ def _purpose(name: str) -> str:
 def _box(name: str, what: str, row: int, left: float, width: float) -> str:
     top = MARGIN + row * (HEIGHT + GAP)
     lines = textwrap.wrap(what, int((width - 20) / LETTER))
-    texts = [f'<text class="name" x="{left + 10:g}" y="{top + 22}">{escape(name)}</text>']
+    texts = [f'<text class="name" x="{left + 10:g}" y="{top + 23}">{escape(name)}</text>']
     texts += [
-        f'<text class="what" x="{left + 10:g}" y="{top + 40 + 15 * i}">{escape(line)}</text>'
+        f'<text class="what" x="{left + 10:g}" y="{top + 44 + 18 * i}">{escape(line)}</text>'
         for i, line in enumerate(lines[:2])
     ]
     box = f'<rect x="{left:g}" y="{top}" width="{width:g}" height="{HEIGHT}" rx="6"/>'

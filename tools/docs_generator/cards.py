@@ -23,8 +23,8 @@ def card(name: str) -> str:
     hasher = methods.get(name)
     cls = type(hasher)
     link = f"[{code(cls.__name__)}](reference/methods.md#rankbits.methods.{cls.__name__})"
+    header = ["Class", link + (", needs torch" if trains_by_gradient(hasher) else "")]
     rows = [
-        ["Class", link + (", needs torch" if trains_by_gradient(hasher) else "")],
         ["Learns from", learns_from(hasher)],
         ["Queries", " or ".join(_QUERIES[kind] for kind in hasher.query_kinds)],
         ["Parameters", ", ".join(code(text) for text in own_parameters(hasher))],
@@ -32,7 +32,7 @@ def card(name: str) -> str:
         ["Derived in", code(cls.__module__)],
     ]
     filled = [row for row in rows if row[1]]
-    return "\n\n".join([f"### {name}", first_sentence(cls), table(["", ""], filled)])
+    return "\n\n".join([f"### {name}", first_sentence(cls), table(header, filled)])
 
 
 def own_parameters(hasher: Any) -> list[str]:
