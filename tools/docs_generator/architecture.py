@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WIDTH, HEIGHT, GAP, MARGIN = 960, 72, 10, 6  # of the picture, of a box, between and around boxes
-LETTER = 7.2  # width of a letter of the small text
+WIDTH, GAP, MARGIN = 960, 10, 6  # of the picture, between and around boxes
+HEAD, LINE, LETTER = 34, 18, 6.8  # height of a box without text, of a line; width of a letter
 STYLE = """\
 text { font-family: sans-serif; fill: #1b1f24 }
 .name { font-size: 17px; font-weight: bold }
@@ -41,27 +41,22 @@ def layers() -> list[list[str]]:
 def architecture_figure() -> str:
     """The picture as SVG."""
     *rows, lowest = layers()
-    boxes = [_row(names, top) for top, names in enumerate(rows)]
-    boxes.append(_box("what all share", ", ".join(lowest), len(rows), MARGIN, _inner()))
-    height = 2 * MARGIN + (len(rows) + 1) * (HEIGHT + GAP) - GAP
+    contents = [[(name, _purpose(name)) for name in row] for row in rows]
+    contents.append([("what all share", ", ".join(lowest))])
+    boxes, top = [], MARGIN
+    for row in contents:
+        width = (WIDTH - 2 * MARGIN - GAP * (len(row) - 1)) / len(row)
+        texts = [textwrap.wrap(purpose, int((width - 20) / LETTER)) for _, purpose in row]
+        height = HEAD + LINE * max(map(len, texts))
+        for i, ((name, _), lines) in enumerate(zip(row, texts, strict=True)):
+            boxes.append(_box(name, lines, MARGIN + i * (width + GAP), top, width, height))
+        top += height + GAP
     label = "Packages of rankbits from top to bottom: " + "; ".join(", ".join(r) for r in rows)
     opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{escape(label)}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top - GAP + MARGIN}" '
+        f'role="img" aria-label="{escape(label)}">'
     )
     return "\n".join([opening, f"<style>\n{STYLE}\n</style>", *boxes, "</svg>", ""])
-
-
-def _inner() -> float:
-    return WIDTH - 2 * MARGIN
-
-
-def _row(names: list[str], top: int) -> str:
-    width = (_inner() - GAP * (len(names) - 1)) / len(names)
-    return "\n".join(
-        _box(name, _purpose(name), top, MARGIN + i * (width + GAP), width)
-        for i, name in enumerate(names)
-    )
 
 
 def _purpose(name: str) -> str:
@@ -72,13 +67,11 @@ def _purpose(name: str) -> str:
     return (purpose[0].upper() + purpose[1:]).replace("`", "").removesuffix(".")
 
 
-def _box(name: str, what: str, row: int, left: float, width: float) -> str:
-    top = MARGIN + row * (HEIGHT + GAP)
-    lines = textwrap.wrap(what, int((width - 20) / LETTER))
+def _box(name: str, lines: list[str], left: float, top: int, width: float, height: int) -> str:
     texts = [f'<text class="name" x="{left + 10:g}" y="{top + 23}">{escape(name)}</text>']
     texts += [
-        f'<text class="what" x="{left + 10:g}" y="{top + 44 + 18 * i}">{escape(line)}</text>'
-        for i, line in enumerate(lines[:2])
+        f'<text class="what" x="{left + 10:g}" y="{top + 44 + LINE * i}">{escape(line)}</text>'
+        for i, line in enumerate(lines)
     ]
-    box = f'<rect x="{left:g}" y="{top}" width="{width:g}" height="{HEIGHT}" rx="6"/>'
+    box = f'<rect x="{left:g}" y="{top}" width="{width:g}" height="{height}" rx="6"/>'
     return "\n".join([box, *texts])
