@@ -2,6 +2,11 @@
 
 A file of docs/measurements is a table with what it needs to be measured again. Tools and benchmarks
 write it with `save`; the pages show it in blocks `<!-- generated: measurement NAME -->`.
+
+    command   what prints the table again            columns, rows  the table, as strings or numbers
+    commit    the commit that was measured           recorded       or, for each row, the commit in
+    machine   processor and threads, if they matter                 which its figures were written
+    note      what else one has to know                             down
 """
 
 import json
@@ -36,6 +41,11 @@ def load(name: str) -> dict[str, Any]:
     """The content of a file of docs/measurements."""
     content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return content
+
+
+def names() -> list[str]:
+    """The names of all files of docs/measurements, in alphabetical order."""
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
 def commit() -> str:

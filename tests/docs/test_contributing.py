@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md shows how to add things; this does what it shows, file by file, line by line."""
+"""The recipes show how to add things; this does what they show, file by file, line by line."""
 
 import importlib
 import json
@@ -22,8 +22,8 @@ from rankbits.methods import registry
 from rankbits.metrics import _names
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-SECTION = re.compile(r"^### (.*?)\n(.*?)(?=^##)", re.MULTILINE | re.DOTALL)
+TEXT = (ROOT / "docs" / "contributing" / "recipes.md").read_text()
+SECTION = re.compile(r"^## (.*?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"`(src/[\w/]+\.py)`[^\n]*:\n\n```python\n(.*?)```", re.DOTALL)
 SECTIONS = {title: BLOCK.findall(text) for title, text in SECTION.findall(TEXT)}
 MOST_LINES = 13

@@ -1,6 +1,7 @@
 """What is generated is up to date, and says what the code does."""
 
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs_generator import pages, tables
+import rankbits
+from docs_generator import cards, pages, tables
+from docs_generator.architecture import architecture_figure, layers
 from docs_generator.commands import command_paths
 from docs_generator.docstrings import as_markdown
 from rankbits import methods
@@ -20,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_generated_page_and_table_is_up_to_date():
     pytest.importorskip("torch")
-    paths = [str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    places = [str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     command = [sys.executable, "-m", "docs_generator", "--check"]  # other tests register things
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -29,26 +32,38 @@ def test_every_generated_page_and_table_is_up_to_date():
 
 def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
     monkeypatch.setitem(pages.BLOCKS, "kinds", lambda: "| new |\n|---|")
-    monkeypatch.setitem(pages.BLOCKS, "names", lambda: "`new`")
+    monkeypatch.setitem(pages.BLOCKS, "method names", lambda: "`new`")
     text = "a <!-- generated: kinds -->\nold\n<!-- end --> b"
-    line = "| c | <!-- generated: names -->old<!-- end --> |"
+    line = "| c | <!-- generated: method names -->old<!-- end --> |"
     assert pages.fill_blocks(f"{text}\n{line}\n") == (
         "a <!-- generated: kinds -->\n\n| new |\n|---|\n\n<!-- end --> b\n"
-        "| c | <!-- generated: names -->`new`<!-- end --> |\n"
+        "| c | <!-- generated: method names -->`new`<!-- end --> |\n"
     )
 
 
 @pytest.mark.parametrize(
     ("page", "block"),
     [
-        ("docs/methods.md", "methods"),
+        ("docs/cli.md", "method names"),
         ("docs/evaluate.md", "metrics"),
         ("docs/benchmark.md", "protocols"),
-        ("docs/benchmark.md", "protocol rules"),
     ],
 )
 def test_the_tables_are_where_readers_look_for_them(page, block):
     assert f"<!-- generated: {block} -->" in (ROOT / page).read_text()
+
+
+def test_every_method_has_one_card():
+    blocks = re.findall(
+        "<!-- generated: cards (.*?) -->", (ROOT / "docs" / "methods.md").read_text()
+    )
+    assert sorted(" ".join(blocks).split()) == sorted(methods.names())
+
+
+def test_a_card_lists_the_parameters_of_the_method_alone():
+    pytest.importorskip("torch")
+    assert cards.own_parameters(methods.get("dpn")) == ["margin=0.5", "center_seed=0"]
+    assert cards.own_parameters(methods.get("sklsh")) == ["gamma=None"]
 
 
 @pytest.mark.parametrize("name", methods.names())
@@ -68,6 +83,16 @@ def test_the_page_of_the_command_line_explains_every_command():
     text = (ROOT / "docs" / "cli.md").read_text()
     headings = set(re.findall(r"^## (.*)$", text, re.MULTILINE))
     assert {" ".join(path.split()[:2]) for path in command_paths()} <= headings
+
+
+def test_the_picture_of_the_packages_has_each_of_them_once():
+    packages = sorted(
+        module.name
+        for module in pkgutil.iter_modules(rankbits.__path__)
+        if not module.name.startswith("_")
+    )
+    assert sorted(name for row in layers() for name in row if name[0] != "_") == packages
+    assert all(f">{name}</text>" in architecture_figure() for name in set(packages) - {"errors"})
 
 
 def test_docstrings_become_markdown():

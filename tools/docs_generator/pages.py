@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from docs_generator.architecture import architecture_figure
+from docs_generator.cards import cards
 from docs_generator.commands import commands_page
 from docs_generator.reference import reference_pages
 from docs_generator.tables import (
@@ -15,10 +17,9 @@ from docs_generator.tables import (
     measurement_table,
     methods_table,
     metrics_table,
+    other_measurements_table,
     papers_table,
-    protocol_rules_table,
     protocols_table,
-    rules_table,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -27,9 +28,12 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "kinds": kinds_table,
     "protocols": protocols_table,
-    "protocol rules": protocol_rules_table,
-    "rules": rules_table,
     "papers": papers_table,
+    "other measurements": other_measurements_table,
+}
+BLOCKS_OF_NAMES: dict[str, Callable[[str], str]] = {
+    "measurement": measurement_table,
+    "cards": cards,
 }
 _BLOCK = re.compile(r"(<!-- generated: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -39,6 +43,7 @@ def generated_texts() -> dict[Path, str]:
     folder = ROOT / "docs" / "reference"
     texts = {folder / name: text for name, text in reference_pages().items()}
     texts[folder / "commands.md"] = commands_page()
+    texts[ROOT / "docs" / "figures" / "architecture.svg"] = architecture_figure()
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         texts[page] = fill_blocks(page.read_text())
     return texts
@@ -59,7 +64,7 @@ def _filled(match: re.Match[str]) -> str:
 
 def _block(name: str) -> str:
     kind, _, rest = name.partition(" ")
-    return measurement_table(rest) if kind == "measurement" else BLOCKS[name]()
+    return BLOCKS_OF_NAMES[kind](rest) if kind in BLOCKS_OF_NAMES else BLOCKS[name]()
 
 
 def differing_pages() -> list[Path]:

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from docs_generator.markdown import code, table
-from docs_generator.tables import kinds_table, methods_table, metrics_tables, protocols_table
+from docs_generator.tables import (
+    kinds_table,
+    methods_table,
+    metrics_tables,
+    protocol_rules_tables,
+)
 
 INTRODUCTION = """\
 # Reference
@@ -52,7 +57,7 @@ ROOMS = (
         ),
     ),
     Room("datasets", ("rankbits.datasets",)),
-    Room("benchmark", ("rankbits.benchmark",), "All protocols", protocols_table),
+    Room("benchmark", ("rankbits.benchmark",), "Rules of all protocols", protocol_rules_tables),
     Room("report", ("rankbits.report",)),
     Room("papers", ("rankbits.papers",)),
     Room("compress", ("rankbits.compress",)),

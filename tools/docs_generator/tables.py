@@ -122,6 +122,11 @@ def protocol_rules_table() -> str:
     return table(header, rows)
 
 
+def protocol_rules_tables() -> str:
+    """The rules of every protocol, and what each rule says."""
+    return f"{protocol_rules_table()}\n\n{rules_table()}"
+
+
 def rules_table() -> str:
     """One row per rule that a protocol can have, from its docstring."""
     names = [name for name in benchmark.__all__ if _is_rule(getattr(benchmark, name))]
@@ -145,9 +150,33 @@ def measurement_table(name: str) -> str:
     """The table in a file of docs/measurements, and how it was measured."""
     content = measurements.load(name)
     rows = ([str(cell) for cell in row] for row in content["rows"])
-    source = f"`{content['command']}` at commit {content['commit']}; {content['machine']}."
     note = f"{content['note']} " if content["note"] else ""
-    return f"{table(content['columns'], rows)}\n\n{note}{source}"
+    return f"{table(content['columns'], rows)}\n\n{note}{_origin(content)}"
+
+
+def _origin(content: dict[str, Any]) -> str:
+    """The command that measured a table, its commit, and the machine if it matters.
+
+    >>> _origin({"command": "make soak", "recorded": ["b", "a", "b"], "machine": "2 cores"})
+    '`make soak`, recorded in b, a; 2 cores.'
+    """
+    if recorded := content.get("recorded"):
+        commits = f", recorded in {', '.join(dict.fromkeys(recorded))}"
+    else:
+        commits = f" at commit {content['commit']}"
+    machine = f"; {content['machine']}" if content["machine"] else ""
+    return f"`{content['command']}`{commits}{machine}."
+
+
+def other_measurements_table() -> str:
+    """One row per file of docs/measurements that no page shows: its name, and its command."""
+    pages = "".join(path.read_text() for path in measurements.FOLDER.parent.glob("*.md"))
+    rows = (
+        [f"[{name}](measurements/{name}.json)", code(measurements.load(name)["command"])]
+        for name in measurements.names()
+        if f"<!-- generated: measurement {name} -->" not in pages
+    )
+    return table(["File", "Command"], rows)
 
 
 def papers_table() -> str:

@@ -1,4 +1,4 @@
-"""Affinity: labels, neighbours or judgements turned into levels of relevance.
+"""Affinity: labels, neighbors or judgements turned into levels of relevance.
 
 An affinity knows its queries and its items, never codes or distances. Level 0 is irrelevant; every
 other level is relevant ("positive"); metrics turn levels into gains.

@@ -11,7 +11,7 @@ _FILE = "name a file or folder of pictures as data, not of features"
 PIXELS = (
     Protocol(
         "cifar10-s1-pixels",
-        "CIFAR-10, setting 1, from pixels: tuned networks, 500 labelled pictures a class",
+        "CIFAR-10, setting 1, from pixels: tuned networks, 500 labeled pictures a class",
         "cifar10",
         PerClass(queries=100, training=500),
         SameClass(),

@@ -27,7 +27,7 @@ from rankbits.errors import InputError
 
 YARDSTICKS = ("lsh", "pcah", "itq", "sign")
 _UNSUPERVISED = ("pca-rr", "sh", "sklsh", "klsh", "agh", "sph", "density", "wtah", "cmh")
-_LEARNED = (  # from classes; the order of docs/methods.md
+_LEARNED = (  # from classes
     "talr-ap",
     "rsh",
     "lwh",
@@ -59,7 +59,7 @@ _GROWING = {
     "additive": {"classes": "grow"},
     "talr-ap": {"classes": "grow", "queries": "real"},
 }
-_NEW_NOTE = "a seed draws classes, labelled rows and queries; ask by --by weights"
+_NEW_NOTE = "a seed draws classes, labeled rows and queries; ask by --by weights"
 _GROWN_NOTE = "as {}-new, but a fit sees the whole database, without labels where it has none"
 _LWH_METHODS = ("lwh", "rsh", "ssh", "mlh", "agh", "klsh", "sh", "lsh")
 
@@ -129,7 +129,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "rsh-cifar100",
-        "CIFAR-100: level 2 for the same class, 1 for the same superclass; 1,100 labelled rows",
+        "CIFAR-100: level 2 for the same class, 1 for the same superclass; 1,100 labeled rows",
         "cifar100",
         Sizes(queries=1000, database=59000, training=1100),
         NestedClasses(),
@@ -166,7 +166,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "lwh-cifar10",
-        "CIFAR-10, lists: 2,000 queries, 1,000 labelled training rows",
+        "CIFAR-10, lists: 2,000 queries, 1,000 labeled training rows",
         "cifar10",
         Sizes(queries=2000, database=58000, training=1000),
         SameClass(),
@@ -178,7 +178,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "lwh-corel5k",
-        "Corel5k, lists: 1,000 queries, 1,000 labelled training rows, relevant if a tag is shared",
+        "Corel5k, lists: 1,000 queries, 1,000 labeled training rows, relevant if a tag is shared",
         "corel5k",
         Sizes(queries=1000, database=3999, training=1000),
         SharedTags(),
@@ -189,7 +189,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "rsh-corel5k",
-        "Corel5k: the level is the number of shared tags; 1,100 labelled rows",
+        "Corel5k: the level is the number of shared tags; 1,100 labeled rows",
         "corel5k",
         Sizes(queries=1000, database=3999, training=1100),
         SharedTags(graded=True),
@@ -224,7 +224,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "cifar100-ap",
-        "CIFAR-100: the standard test part searches the training part, 130 labelled rows a class",
+        "CIFAR-100: the standard test part searches the training part, 130 labeled rows a class",
         "cifar100",
         StandardQueries(training=130),
         SameClass(),
@@ -237,7 +237,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "imagenet100",
-        "ImageNet100: validation pictures search the training part, 130 labelled rows a class",
+        "ImageNet100: validation pictures search the training part, 130 labeled rows a class",
         "imagenet100",
         StandardQueries(training=130),
         SameClass(),
@@ -297,7 +297,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "clinc150-new",
-        "CLINC150, requests: 100 intents known by 10,000 labelled rows, 50 new; both are asked for",
+        "CLINC150, requests: 100 intents known by 10,000 labeled rows, 50 new; both are asked for",
         "clinc150",
         NewClasses(known=100, training=10_000, queries=1000),
         SameClass(),
@@ -321,7 +321,7 @@ _PROTOCOLS = (
     ),
     Protocol(
         "cifar100-new",
-        "CIFAR-100: 60 classes known by 10,000 labelled rows, 40 new; both are asked for",
+        "CIFAR-100: 60 classes known by 10,000 labeled rows, 40 new; both are asked for",
         "cifar100",
         NewClasses(known=60, training=10_000, queries=1000),
         SameClass(),

@@ -209,12 +209,12 @@ class Sizes:
 
 @dataclass(frozen=True)
 class NewClasses:
-    """Some classes are known by labelled rows, the others are new; queries ask for both.
+    """Some classes are known by labeled rows, the others are new; queries ask for both.
 
     Attributes
     ----------
     known : number of known classes
-    training : number of rows of known classes, from the database, that are labelled
+    training : number of rows of known classes, from the database, that are labeled
     queries : number of test rows of known classes that ask, and of new classes
     sees_items : whether a method may learn from all of the database, most of it without labels
     """

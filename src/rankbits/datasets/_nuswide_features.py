@@ -33,8 +33,8 @@ def load_nuswide_features(folder: Path, n_concepts: int | None = 21) -> Labelled
     Parameters
     ----------
     folder : str or path-like
-        The unpacked folder. Of the five kinds of features (colour histogram, block-wise colour
-        moments, colour correlogram, edge directions, wavelet texture) those that it has are read.
+        The unpacked folder. Of the five kinds of features (color histogram, block-wise color
+        moments, color correlogram, edge directions, wavelet texture) those that it has are read.
     n_concepts : int or None, default=21
         Keep this many of the most frequent concepts and the images that show one of them. None
         keeps everything.

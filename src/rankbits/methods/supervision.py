@@ -3,7 +3,7 @@
 The rule for y:
     None                       each row's own ranking of the others by distance: its nearest rows;
                                of images, by the features that a backbone makes of them
-    an object of affinity      levels over (X, X): dense, tags, neighbours, sparse judgements
+    an object of affinity      levels over (X, X): dense, tags, neighbors, sparse judgements
     one dimension              class labels: integers or strings; relevant if equal
     two dimensions of 0 and 1  multi-hot: relevant if a tag is shared; graded, their number counts
 A row is never relevant to itself.

@@ -1,6 +1,6 @@
 """Metrics: tie histograms turned into numbers, one float64 per query.
 
-Each is a pure function, vectorised over queries, and the exact expectation of the ordinary metric
+Each is a pure function, vectorized over queries, and the exact expectation of the ordinary metric
 over a uniformly random order inside each tie: no sort, no seed. Bounds are the least and the
 greatest value any order could give. NaN marks a query that a metric is not defined for.
 

@@ -63,7 +63,7 @@ def tied_list_plot(
 def orthodrome_plot(
     circles: Mapping[str, Sequence[int]], *, narrow: bool = False, name: str = "orthodrome"
 ) -> str:
-    """Circles of codes, each a neighbour of the next: which class a code has, -1 for unused ones.
+    """Circles of codes, each a neighbor of the next: which class a code has, -1 for unused ones.
 
     Parameters
     ----------

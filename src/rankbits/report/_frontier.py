@@ -194,7 +194,7 @@ def _finish(axes: Any, figure: Any, result: Mapping[str, Any], narrow: bool) -> 
 
 
 def _styles(candidates: Sequence[Candidate]) -> dict[str, dict[str, Any]]:
-    """The line of each method; those of peers are grey."""
+    """The line of each method; those of peers are gray."""
     ours = dict.fromkeys(row["method"] for row in candidates if not row["is_peer"])
     styles = {}
     for place, method in enumerate(ours):

@@ -1,7 +1,7 @@
 """Curves in panels: one line a method, one point a setting, with the spread over seeds.
 
-Lines differ in colour, marker and dashes at once, so that people with any colour vision and readers
-of a print in grey tell them apart.
+Lines differ in color, marker and dashes at once, so that people with any color vision and readers
+of a print in gray tell them apart.
 """
 
 from collections.abc import Mapping, Sequence

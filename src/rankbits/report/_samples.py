@@ -1,6 +1,6 @@
 """Sample queries with their nearest pictures, so that a page shows what the scores mean.
 
-SamplePictures are small grey PNG files as data URIs: nothing is fetched. Ink is black of varying
+SamplePictures are small gray PNG files as data URIs: nothing is fetched. Ink is black of varying
 opacity, so it lies on any paper, and a dark page inverts it.
 """
 

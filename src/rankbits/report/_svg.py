@@ -1,6 +1,6 @@
-"""Figures as SVG text: the same bytes for the same data, colours that a page can restyle.
+"""Figures as SVG text: the same bytes for the same data, colors that a page can restyle.
 
-matplotlib draws with the fixed colours below; each then becomes a CSS variable with that colour as
+matplotlib draws with the fixed colors below; each then becomes a CSS variable with that color as
 its fallback, so one figure serves light and dark pages and still stands alone.
 """
 
@@ -80,7 +80,7 @@ def draw(
 
 
 def _for_pages(svg: str, name: str, description: str) -> str:
-    """Drop the XML prologue, make ids unique, turn colours into variables, add the description."""
+    """Drop the XML prologue, make ids unique, turn colors into variables, add the description."""
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'href="#|url\(#', lambda match: f"{match[0]}{name}-", svg)

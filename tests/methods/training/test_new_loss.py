@@ -1,4 +1,4 @@
-"""A method of one's own, as CONTRIBUTING.md shows it: a loss, its parameters, and nothing else."""
+"""A method of one's own, as the recipes show it: a loss, its parameters, and nothing else."""
 
 import inspect
 import pickle

@@ -1,6 +1,6 @@
 """Multi-index hashing: exact search that visits only buckets near the query.
 
-It is fastest where the k-th neighbour lies within a few bits of the query, and slower than a scan
+It is fastest where the k-th neighbor lies within a few bits of the query, and slower than a scan
 where it does not. So a search may set a budget, and queries that would cost more are given up.
 
 Notation:

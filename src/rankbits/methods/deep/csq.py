@@ -3,6 +3,14 @@
     logits f -> φ = tanh(α f),  p = (φ + 1)/2,  t in {0, 1} the center of the row's class
     loss = mean over rows and bits of -(t log p + (1 - t) log(1 - p)) + λ log cosh(|φ| - 1)
 
+Any two centers of ten classes differ in exactly half of 32 or 48 bits (`hash_centers`); where
+classes outnumber codes, they share them evenly. A row with several tags aims at the majority of
+their centers; where these are split evenly, one random code, drawn from the seed, decides.
+
+What differs from the paper: these centers instead of Bernoulli draws where the length is no power
+of two; the signs of Hadamard rows are drawn, which keeps the distances and leaves no bit the same
+for all classes; bits read the rows and α = 2, by validation.
+
 .. [1] L. Yuan, T. Wang, X. Zhang, F. E. H. Tay, Z. Jie, W. Liu and J. Feng, "Central similarity
    quantization for efficient image and video retrieval", CVPR 2020; arXiv:1908.00347.
 """

@@ -5,6 +5,9 @@
 A row whose loss is 0 has |f| >= m in every bit: its logits are polarized, and the sum of two such
 losses bounds the Hamming distance of two rows of a class from above.
 
+What differs from the paper: targets are the hash centers of `csq`, which are at least as far apart
+as is proved there, instead of Bernoulli draws, and they do not move during training.
+
 .. [1] L. Fan, K. W. Ng, C. Ju, T. Zhang and C. S. Chan, "Deep polarized network for supervised
    learning of accurate binary hashing codes", IJCAI 2020.
 """

@@ -7,6 +7,17 @@
 Distances are counted in bits, ‖u - v‖² / 4 or ‖u - v‖₁ / 2: at codes of ±1 either is the Hamming
 distance. Margins and zones are shares of the code length b.
 
+What differs from the papers:
+- All pairs of a batch count, in the mean instead of the sum. Half of the bits is the margin of DSH,
+  as m = 2b says for squared distances. Eq. 19 and 24 print |b - 1|; we read ||b| - 1|, as in the
+  paper on DSH.
+- Dispersed codes are tanh with a growing slope. On raw outputs a pair can be half a bit apart in
+  every bit and still share its code: the zone was met without any code being spread. The margin is
+  a third of the bits: the paper's m = 2b is all of them for distances of the first norm, and half
+  of them leaves no room for the zones of ten classes.
+- Zones at 12 bits are one and a half times the paper's, whose r = b/6 and R = b/3 of the first norm
+  are a twelfth and a sixth of the bits, and grow with the root of b instead of b.
+
 .. [1] H. Liu, R. Wang, S. Shan and X. Chen, "Deep supervised hashing for fast image retrieval",
    CVPR 2016.
 .. [2] P. L. K. Ding, Y. Li and B. Li, "Mean local group average precision (mLGAP): a new

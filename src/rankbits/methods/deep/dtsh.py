@@ -16,6 +16,9 @@ in O(M² b + M b²) steps. It is the sum over triplets itself at codes of ±1. B
 it interpolates a convex function whose second derivative is at most 1/4, so that it lies above the
 sum over triplets by at most 1/16 a triplet.
 
+What differs from the paper: no triplet is formed; φ is bounded by tanh, where the paper has raw
+outputs; the margin is a quarter of the bits instead of half of them, by validation.
+
 .. [1] X. Wang, Y. Shi and K. M. Kitani, "Deep supervised hashing with triplet labels", ACCV 2016;
    arXiv:1612.03900.
 """

@@ -3,6 +3,9 @@
     logits f -> s = sgn f, +1 where f > 0 and else -1;  ds/df is taken to be 1
     loss = cross-entropy of the classifier W s + w at the row's class + λ mean |f - s|³
 
+What differs from the paper: tags have a logistic classifier each; both parts have the same
+optimizer and learning rate.
+
 .. [1] S. Su, C. Zhang, K. Han and Y. Tian, "Greedy hash: towards fast optimization for accurate
    hash coding in CNN", NeurIPS 2018.
 """

@@ -11,6 +11,9 @@ as much as the other however rare it is. c is the share of tags that two rows ha
 β is the parameter α of training. It starts where tanh is smooth and ends where almost every |φ| is
 1: what is trained at last are the binary codes.
 
+What differs from the paper: β grows a little in every step instead of in stages that are each
+trained to convergence; S is the batch, not the training set; Θ is divided by the number of bits.
+
 .. [1] Z. Cao, M. Long, J. Wang and P. S. Yu, "HashNet: deep learning to hash by continuation",
    ICCV 2017; arXiv:1702.00758.
 """

@@ -7,6 +7,9 @@ D is the distance of an item drawn from a query's list, C whether it is relevant
 are the shares of the list. I is at most H(C), where no distance has both kinds of items; it does
 not ask which of the two is nearer. Natural logarithms.
 
+Where the bits read the rows themselves, a run can end with two classes in one code, from which the
+loss has no way out. From 24 bits on a bin spans two bits, which differs from the paper.
+
 .. [1] F. Cakir, K. He, S. A. Bargal and S. Sclaroff, "MIHash: online hashing with mutual
    information", ICCV 2017; arXiv:1703.08919.
 .. [2] The same, "Hashing with mutual information", TPAMI 2019; arXiv:1803.00974.

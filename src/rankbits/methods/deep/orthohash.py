@@ -6,6 +6,10 @@
 A cosine to ±1 targets is 1 - 2 d/b at ±1 codes, d the Hamming distance, so raising it lowers both
 the distance to the own target and, as |f| is divided out, what signs lose of f.
 
+What differs from the paper: the logits are not normalized over the batch; at one bit, where the
+cosine is the sign and has no gradient, tanh(α f) stands for it; tags share the target equally, and
+the margin is taken from each of them.
+
 .. [1] J. T. Hoe, K. W. Ng, T. Zhang, C. S. Chan, Y.-Z. Song and T. Xiang, "One loss for all: deep
    hashing with a single cosine similarity based learning objective", NeurIPS 2021;
    arXiv:2109.14449.

@@ -4,6 +4,16 @@
 
 Every row of a batch is a query against the others. At ±1 codes the objective is the metric.
 
+Behind a class posterior, labels are drawn. With many classes a list has few relevant rows, and one
+wrong draw near its head moves AP by a large part: noise that is larger than what is to be learned.
+AP in the mean over the labels of the items has a closed form (docs/math.md), so in the second half
+of a run only the class of the query is drawn, and each item counts by its chance to be of that
+class. In the first half the noise keeps codes from settling early. Where relevant items are many
+and bits are few, it is useful throughout.
+
+What differs from the papers: the sum over tied positions is exact, and from 24 bits on a bin of the
+soft histogram spans two bits.
+
 .. [1] K. He, F. Cakir, S. A. Bargal and S. Sclaroff, "Hashing as tie-aware learning to rank",
    CVPR 2018; arXiv:1705.08562.
 """

@@ -16,7 +16,7 @@ saw. Since p says by itself that a query is of a new class, g is larger.
 
 S is the covariance of rows within their classes, E and A are the principal directions of rows that
 S^(-1/2) has whitened and their variances, and M = S^(-1/2) E A^(1/8). w and g were chosen on
-training classes that were played as new (docs/results.md).
+training classes that were played as new.
 """
 
 import math

@@ -9,6 +9,11 @@ violated rankings, which `lwh_violated` finds.
 F is the same for W and for W R with any rotation R, but the signs are not. The paper uses the W of
 its solver; ITQ's rotation brings W'x nearer to its signs and leaves F as it is.
 
+What differs from the paper, besides: rows are scaled to a mean square of 1, so that λ and the
+learning rate mean the same on any data; steps begin at a learning rate rather than at 1/λ and go on
+from the last W, since the problem is not convex in W; a query is not in its own list; a kernel is
+an option.
+
 .. [1] Z. Yu, F. Wu, Y. Zhang, S. Tang, J. Shao and Y. Zhuang, "Hashing with list-wise learning to
    rank", SIGIR 2014.
 """

@@ -1,5 +1,15 @@
 """RSH: hyperplanes that keep the order of ranking lists.
 
+What differs from the paper:
+- B is summed from sorted lists, not from triplets (`rsh_lists`).
+- Only the symmetric part of B counts, and the eigenvectors of its largest eigenvalues are the
+  global maximum, so they are the default. ALM, the paper's way (`rsh_alm`), comes close to them.
+- The objective is the same for any rotation of A, the signs are not, and the paper does not say
+  which it takes. ITQ's rotation is the default; it was the best on held-out rows at every length.
+- The kernel and several tables are the paper's future work. Coordinates in feature space are
+  orthonormal (Nyström), so that A'A = I means what it means without a kernel.
+- A code length beyond the directions in which the rows vary is refused.
+
 Notation:
     q, x  a query and an item, centered     b  bits        D  coordinates of a row
     A     (D, b), orthonormal columns       S  the symmetric part of B, see `rsh_lists`

@@ -1,6 +1,6 @@
 """Batches: which rows are ranked together in a step, and what a loss gets to see of them.
 
-No row comes twice in a batch: it would be its own neighbour at distance 0.
+No row comes twice in a batch: it would be its own neighbor at distance 0.
 """
 
 from collections.abc import Callable

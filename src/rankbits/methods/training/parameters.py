@@ -163,7 +163,7 @@ class TrainingParameters(Parameters):
         it is, mirrored, and moved by some pixels; None for half as many as there are epochs, from 2
         to 8.
     tuning_epochs : int or None, default=None
-        Number of passes over the labelled images in which a backbone learns the classes; None for
+        Number of passes over the labeled images in which a backbone learns the classes; None for
         12 with 5,000 images. With more images there are fewer, by the square root of their number,
         but at least 5, and so there are where images without labels are added.
     tune_statistics : bool, default=False

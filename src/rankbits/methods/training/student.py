@@ -1,4 +1,4 @@
-"""Rows without labels: networks that were tuned to the labelled rows label them for one more.
+"""Rows without labels: networks that were tuned to the labeled rows label them for one more.
 
 The networks, tuned as in `tuning`, say how likely the classes of every other row are. One more
 network, the student, starts from the backbone again and learns from all rows: from labels where
@@ -6,9 +6,9 @@ there are any, and else from these probabilities. It comes to believe what the o
 together, and takes their place, so that encoding costs one network.
 
 The bits are trained on its beliefs about the rows without labels, which are many, and like the rows
-that will be encoded. How sure it may be is read from labelled rows that were kept from it.
+that will be encoded. How sure it may be is read from labeled rows that were kept from it.
 
-Notation: n labelled rows, m others, C classes.
+Notation: n labeled rows, m others, C classes.
 """
 
 from collections.abc import Callable, Sequence

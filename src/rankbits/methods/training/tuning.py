@@ -273,7 +273,7 @@ def tuning_config(
 ) -> TrainingConfig:
     """How networks are tuned to so many rows, where `config` says how the bits are trained.
 
-    The user's number of epochs is for the labelled rows; where others are added, there are fewer.
+    The user's number of epochs is for the labeled rows; where others are added, there are fewer.
     """
     epochs, n_given = config.tuning_epochs, n_labelled
     if epochs is None:

@@ -44,7 +44,7 @@ def discount_spans(edges: np.ndarray, discount: str) -> np.ndarray:
 def _prefix_sums(size: int) -> np.ndarray:
     """Entry i is D^(i - 1) of log2, and entry 0 is -1: so rsh reads i where log2 reads i + 1.
 
-    The real part is a multiple of 2^-10 and the imaginary part the rest: differences of neighbours
+    The real part is a multiple of 2^-10 and the imaginary part the rest: differences of neighbors
     keep all their digits, which plain doubles near 10^5 would not.
     """
     global _table

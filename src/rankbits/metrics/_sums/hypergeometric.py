@@ -4,7 +4,7 @@ Notation:
     n, p  items and positives in the tie     m  its places inside the cutoff
     r     positives among those m places: w(r) = C(p, r) C(n - p, m - r) / C(n, m)
 
-The ratio of neighbouring weights is rational, so weights grow outwards from the mode and are then
+The ratio of neighboring weights is rational, so weights grow outwards from the mode and are then
 scaled to sum to 1; differences of log-gammas would lose nine digits at n = 10^6.
 """
 
