@@ -1,5 +1,7 @@
 """`rankbits compress` from files, and what `compress-check` and `search` make of its folder."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -114,10 +116,17 @@ def test_bad_usage_is_exit_2(arguments):
     assert compress(*arguments).exit_code == 2
 
 
-@pytest.mark.parametrize(
-    "option", [["--radius", 3], ["--by", "weights"], ["--kind", "scan"], ["--ties", "complete"]]
-)
-def test_a_compressed_folder_is_searched_in_no_other_way(files, out, option):
-    done = search(out, files / "queries.npy", *option)
-    assert done.exit_code == 2
-    assert f"{option[0]} is for an index" in " ".join(done.stderr.replace("│", " ").split())
+def test_options_stand_in_place_of_the_plan_of_a_compressed_folder(files, out):
+    compressed = load(out)
+    x = np.load(files / "queries.npy")
+    queries = compressed.model.as_queries(x)
+    how = ("--by", "weights", "--rerank", "none", "-k", 4)
+    answer = json.loads(search(out, files / "queries.npy", *how).stdout)
+    assert answer["ids"] == compressed.index.search(queries, 4, by="weights").ids.tolist()
+    answer = json.loads(search(out, files / "queries.npy", "--radius", 2).stdout)
+    found = compressed.index.within(queries, 2)
+    ends = zip(found.offsets[:-1], found.offsets[1:], strict=True)
+    assert answer["ids"] == [found.ids[a:b].tolist() for a, b in ends]
+    answer = json.loads(search(out, files / "queries.npy", "-k", 5).stdout)
+    assert answer["ids"] == compressed.search(x, 5).ids.tolist()
+    assert answer["plan"] == compressed.plan.sentence

@@ -77,7 +77,8 @@ def test_what_is_built_is_found(folder):
     assert found.pop("seconds") >= 0
     assert pairs(found) == [row[:7] for row in ranked()]
     del found["distances"], found["ids"]
-    assert found == {"index": "index", "queries": 5, "items": 300, "k": 7, "ties": "id"}
+    counts = {"queries": 5, "items": 300, "plan": "queries as bits"}
+    assert found == {"index": "index", **counts, "k": 7, "ties": "id"}
     assert held() == wanted(range(300), BITS)
 
 
@@ -136,6 +137,7 @@ def fitted(folder):
     hasher.save("model")
     hasher.encode(x).save("items.npy")
     np.save("vectors.npy", q)
+    np.save("items_x.npy", x)
     printed("build", "items.npy", "--out", "index")
     return hasher, 2.0 * hasher.encode(x).bits() - 1, q
 
@@ -150,8 +152,11 @@ def test_vectors_are_searched_by_the_weights_that_a_model_gives_them(fitted, mon
     order = np.lexsort((np.broadcast_to(np.arange(120), products.shape), -products), axis=1)[:, :7]
     assert answer.pop("ids") == order.tolist()
     expected = np.take_along_axis(products, order, axis=1)
-    np.testing.assert_allclose(answer.pop("scores"), expected, rtol=1e-6)
-    assert answer == {"index": "index", "queries": 5, "items": 120, "k": 7}
+    np.testing.assert_allclose(
+        [[-d for d in row] for row in answer.pop("distances")], expected, rtol=1e-6
+    )
+    counts = {"queries": 5, "items": 120, "plan": "real-valued queries"}
+    assert answer == {"index": "index", **counts, "k": 7, "ties": "id"}
 
 
 def test_one_function_answers_search_and_index_search(fitted):
@@ -164,19 +169,50 @@ def test_one_function_answers_search_and_index_search(fitted):
     ]
     for search in both:
         by_model = search("vectors.npy", "--model", "model", "-k", 4)
-        assert search("weights.npy", "--by", "weights", "-k", 4)["scores"] == by_model["scores"]
+        assert (
+            search("weights.npy", "--by", "weights", "-k", 4)["distances"] == by_model["distances"]
+        )
         by_bits = search("vectors.npy", "--model", "model", "--by", "bits", "-k", 4)
         assert by_bits["distances"] == search("q.npy", "-k", 4)["distances"]
 
 
-def test_scores_go_to_an_archive_under_their_name(fitted):
+def test_distances_go_to_an_archive_under_their_name(fitted):
     how = ["index", "vectors.npy", "--model", "model"]
     np.save("allowed.npy", np.arange(4))
     printed("search", *how, "--allowed", "allowed.npy", "--out", "answer.npz")
     with np.load("answer.npz") as arrays:
-        assert sorted(arrays) == ["ids", "scores"]
+        assert sorted(arrays) == ["distances", "ids"]
         assert (np.sort(arrays["ids"][:, :4], axis=1) == np.arange(4)).all()
         assert (arrays["ids"][:, 4:] == -1).all()
+
+
+def test_a_pool_is_re_ranked_by_vectors(fitted):
+    hasher, _, q = fitted
+    items = np.load("items_x.npy")
+    answer = printed(
+        "search",
+        "index",
+        "vectors.npy",
+        "--model",
+        "model",
+        "-k",
+        3,
+        "--rerank",
+        "items_x.npy",
+        "--pool",
+        20,
+        "--similarity",
+        "l2",
+    )
+    with Collection.open("index") as index:
+        pools = index.search(hasher.as_queries(q), 20, by="weights").ids
+    for row, pool, ids in zip(q, pools, answer["ids"], strict=True):
+        gaps = np.linalg.norm(items[pool] - row, axis=1).astype(np.float32)
+        assert ids == pool[np.lexsort((pool, gaps))][:3].tolist()
+    assert answer["plan"] == "real-valued queries, 20 candidates re-ranked by vectors (l2)"
+    near = printed("search", "index", "vectors.npy", "--model", "model", "-k", 3, "--radius", 2)
+    assert near["plan"] == "queries as bits"
+    assert max(max(row, default=0) for row in near["distances"]) <= 2
 
 
 def test_vectors_of_another_model_are_refused(fitted):
@@ -189,12 +225,11 @@ def test_vectors_of_another_model_are_refused(fitted):
     "how",
     [
         [],
-        ["vectors.npy", "--model", "model", "--radius", "3"],
-        ["vectors.npy", "--model", "model", "--ties", "complete"],
         ["weights.npy", "--by", "weights", "--radius", "3"],
+        ["weights.npy", "--by", "weights", "--ties", "complete"],
     ],
 )
-def test_weights_have_scores_and_no_distances(folder, how):
+def test_radius_and_ties_are_about_bits(folder, how):
     assert act("search", "index", *how).exit_code == 2
 
 
@@ -373,7 +408,6 @@ def test_bad_usage_exits_2(folder):
         ["remove", "index"],
         ["search", "index"],
         ["search", "index", "q.npy", "-k", "0"],
-        ["search", "index", "q.npy", "-k", "3", "--radius", "2"],
         ["search", "index", "q.npy", "--ties", "complete", "--radius", "2"],
         ["search", "index", "q.npy", "--kind", "flat"],
         ["search", "index", "q.npy", "--ties", "all"],

@@ -6,6 +6,7 @@ memory as a whole.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,14 @@ import numpy as np
 from rankbits._files import sync_folder, write_atomically
 from rankbits._folders import require_movable
 from rankbits.cli._inputs import require_writable
-from rankbits.cli._options import QueryKind
 from rankbits.cli._output import progress_bar
 from rankbits.codes import BinaryCodes
 from rankbits.codes.note import require_same_model
-from rankbits.datasets import load_array, load_codes
+from rankbits.datasets import load_array
 from rankbits.datasets.names import load_names
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import Collection, HammingIndex, disk, inputs
-from rankbits.index.results import Ragged, stacked
+from rankbits.index.results import Matches, together
 
 _BLOCK_CODES = 1 << 20  # added at a time
 _BLOCK_QUERIES = 1 << 12
@@ -131,42 +131,29 @@ def require_archive(out: str | None, *inputs: str | None) -> None:
         raise InputError(f"--out must end in .npz, got {out}")
 
 
-def queries_of(
-    path: str, model: str | None, by: QueryKind, form: str, index: Any
-) -> BinaryCodes | np.ndarray:
-    """Codes or weights of bits: as the file has them, or as the model of the index makes them."""
-    if model is None:
-        is_bits = by is QueryKind.bits
-        return load_codes(path, index.n_bits, form) if is_bits else load_array(path)
-    from rankbits import methods  # models take long to import, and codes need none
+def require_model(hasher: Any, index: Any) -> None:
+    """Refuse a model that did not encode the items of an index."""
+    from rankbits import methods
 
-    hasher = methods.load(model)
     fingerprint = methods.fingerprint(hasher)
     require_same_model(fingerprint, index.model, "queries of --model", "codes of the index")
-    encode = hasher.encode_queries if by is QueryKind.bits else hasher.project_queries
-    queries: BinaryCodes | np.ndarray = encode(load_array(path))
-    return queries
 
 
-def search_in_blocks(
-    search: Callable[..., Any], queries: BinaryCodes | np.ndarray, **settings: Any
-) -> Any:
-    """The answer of a search to all queries, block by block: a Ragged, or a pair of tables."""
+def search_in_blocks(search: Callable[[Any], Matches], rows: Any) -> Matches:
+    """The answer of a search to all queries, block by block."""
     parts = []
     with progress_bar("searching") as progress:
-        for start in range(0, max(1, len(queries)), _BLOCK_QUERIES):
-            parts.append(search(queries[start : start + _BLOCK_QUERIES], **settings))
+        for start in range(0, max(1, len(rows)), _BLOCK_QUERIES):
+            parts.append(search(rows[start : start + _BLOCK_QUERIES]))
             if progress is not None:
-                progress(min(start + _BLOCK_QUERIES, len(queries)), len(queries))
-    if not isinstance(parts[0], Ragged):
-        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return stacked(parts)
+                progress(min(start + _BLOCK_QUERIES, len(rows)), len(rows))
+    return together(parts)
 
 
-def load_names_of(path: str, result: Any) -> list[str]:
+def load_names_of(path: str, result: Matches) -> list[str]:
     """Names by id, for all ids of a result: those of a text file, one on each line."""
     names = load_names(path)
-    largest = int(result[-1].max(initial=-1))
+    largest = int(result.ids.max(initial=-1))
     if largest >= len(names):
         raise InputError(
             f"{path} must have a line for each id, it has {len(names)} lines and id {largest} was "
@@ -175,35 +162,28 @@ def load_names_of(path: str, result: Any) -> list[str]:
     return names
 
 
-def write_or_list(
-    result: Any, out: str | None, names_path: str | None, column: str = "distances"
-) -> dict[str, Any]:
+def write_or_list(result: Matches, out: str | None, names_path: str | None) -> dict[str, Any]:
     """Results in a .npz if `out` is given, else as lists; with names, if ids have them."""
     names = None if names_path is None else load_names_of(names_path, result)
     if out is None:
-        return lists(result, names, column)
-    arrays: dict[str, Any] = {column: result[-2], "ids": result[-1]}
+        return lists(result, names)
+    arrays: dict[str, Any] = {"distances": result.distances, "ids": result.ids}
     if names is not None:
-        arrays["names"] = np.array([*names, ""], np.str_)[result[-1]]  # the last is that of id -1
-    if isinstance(result, Ragged):
+        arrays["names"] = np.array([*names, ""], np.str_)[result.ids]  # the last is that of id -1
+    if result.offsets is not None:
         arrays["offsets"] = result.offsets
     with write_atomically(out) as file:
         np.savez(file, **arrays)
     return {"out": out}
 
 
-def lists(
-    result: Any, names: Sequence[str] | None = None, column: str = "distances"
-) -> dict[str, list[list[Any]]]:
-    """Distances or scores, ids and, if there are any, names of each query, without padding."""
-    if isinstance(result, Ragged):
-        ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
-        rows = [(result.distances[a:b], result.ids[a:b]) for a, b in ends]
-    else:
-        rows = [(near[ids >= 0], ids[ids >= 0]) for near, ids in zip(*result, strict=True)]
+def lists(result: Matches, names: Sequence[str] | None = None) -> dict[str, list[list[Any]]]:
+    """Distances, ids and, if there are any, names of each query, without padding."""
+    found = result.ragged()
+    ends = list(pairwise(found.offsets.tolist()))
     result_lists: dict[str, list[list[Any]]] = {
-        column: [near.tolist() for near, _ in rows],
-        "ids": [ids.tolist() for _, ids in rows],
+        "distances": [found.distances[a:b].tolist() for a, b in ends],
+        "ids": [found.ids[a:b].tolist() for a, b in ends],
     }
     if names is not None:
         result_lists["names"] = [[names[item] for item in ids] for ids in result_lists["ids"]]

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -19,19 +20,24 @@ from rankbits.cli._options import (
     MODEL,
     OUT,
     PARAM,
+    POOL,
+    SIMILARITY,
     THREADS,
     VERIFY,
     CodeForm,
     K,
     QueryKind,
+    Similarity,
 )
 from rankbits.cli._output import print_json
-from rankbits.codes import BinaryCodes
-from rankbits.datasets import load_array
-from rankbits.index import Collection, engines
+from rankbits.codes import BinaryCodes, Queries
+from rankbits.datasets import load_array, load_codes
+from rankbits.index import Collection, SearchPlan, engines
+from rankbits.index.door import Door
 
 _DEFAULT_K = 10
 _RESULT = "result.json"  # of a folder that compress wrote
+_NONE = "none"
 
 Kind = StrEnum("Kind", {name: name for name in engines.names()})  # type: ignore[misc]
 _INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
@@ -67,6 +73,30 @@ ReplicasOption = Annotated[
 ]
 
 
+RerankOption = Annotated[
+    str | None,
+    typer.Option("--rerank", help="Vectors of the items, by which a pool is re-ranked, or none."),
+]
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """What is searched: codes, what encodes queries for them, and how it goes.
+
+    Attributes
+    ----------
+    door : an index, a collection or shards
+    hasher : the model of the items, None for queries that are encoded
+    plan : what it does unless an option says otherwise
+    vectors : the original vectors of the items, or None
+    """
+
+    door: Any
+    hasher: Any = None
+    plan: SearchPlan = field(default_factory=SearchPlan)
+    vectors: Any = None
+
+
 def search(
     folder: FolderArgument,
     queries: QueriesArgument,
@@ -79,6 +109,9 @@ def search(
     by: Annotated[
         QueryKind | None, BY, "Queries are bits, or weights of bits, the default with --model."
     ] = None,
+    rerank: RerankOption = None,
+    pool: Annotated[int | None, POOL] = None,
+    similarity: Annotated[Similarity | None, SIMILARITY] = None,
     form: Annotated[CodeForm, CODES] = CodeForm.auto,
     kind: KindOption = Kind("auto"),
     param: Annotated[list[str] | None, PARAM, "Parameter of the kind, as in n_probes=32."] = None,
@@ -90,101 +123,114 @@ def search(
 ) -> None:
     """Print the items of FOLDER that are nearest to each query, in order of (distance, id).
 
-    By weights, items come in order of (score, id), the largest score first. What rankbits compress
-    wrote is searched as it recommends.
+    What rankbits compress wrote is searched by its plan, where no option says otherwise.
     """
-    started = time.monotonic()
-    if os.path.isfile(os.path.join(folder, _RESULT)):
-        options: dict[str, Any] = {
-            "--radius": radius is not None,
-            "--ties": ties is TieChoice.complete,
-            "--allowed": allowed,
-            "--model": model,
-            "--by": by,
-            "--codes": form is not CodeForm.auto,
-            "--kind": kind is not Kind("auto"),
-            "--param": param,
-            "--cluster": cluster,
-        }
-        _refuse_for_compressed(options, folder)
-        result = _search_compressed(folder, queries, k or _DEFAULT_K, threads, names, out)
-    else:
-        by = by or (QueryKind.bits if model is None else QueryKind.weights)
-        settings = _settings(k, radius, ties, by)
-        opening = {"verify": verify, "kind": kind.value, "n_threads": threads}
-        opening |= named_values("--param", param)
-        with input_errors_exit_1():
-            files.require_archive(out, queries, allowed, names)
-            with _opened(folder, cluster, replicas, opening) as state:
-                rows = files.queries_of(queries, model, by, form, state)
-                answer = _answer(state, rows, by, allowed, settings)
-                counts = {"queries": len(rows), "items": len(state)}
-            column = "scores" if by is QueryKind.weights else "distances"
-            lists = files.write_or_list(answer, out, names, column)
-        result = {**counts, **settings, **lists}
-    print_json({"index": folder, **result, "seconds": round(time.monotonic() - started, 3)})
-
-
-def _answer(
-    state: Any,
-    rows: BinaryCodes | np.ndarray,
-    by: QueryKind,
-    allowed: str | None,
-    settings: dict[str, Any],
-) -> Any:
-    """Distances or scores, and ids, of all queries."""
-    call: Callable[..., Any] = state.within if "radius" in settings else state.search
-    if by is QueryKind.weights:
-        call = state.search_real
-    permitted = None if allowed is None else load_array(allowed)
-    return files.search_in_blocks(call, rows, allowed=permitted, **settings)
-
-
-def _search_compressed(
-    folder: str, queries: str, k: int, threads: int | None, names: str | None, out: str | None
-) -> dict[str, Any]:
-    """The same of a folder that compress wrote, as it recommends."""
+    started, asked = time.monotonic(), _settings(k, radius, ties, by)
+    opening = {"verify": verify, "kind": kind.value, "n_threads": threads}
+    opening |= named_values("--param", param)
     with input_errors_exit_1():
-        from rankbits.compress import load
+        files.require_archive(out, queries, allowed, names)
+        with _opened(folder, cluster, replicas, model, opening) as opened:
+            opened = _with_items(opened, rerank)
+            is_near = radius is not None or ties is TieChoice.complete
+            plan = _plan(SearchPlan() if is_near else opened.plan, by, rerank, pool, similarity)
+            rows, encode = _rows(queries, opened, plan, form)
+            settings = {
+                "allowed": None if allowed is None else load_array(allowed),
+                **plan.settings(k or _DEFAULT_K, opened.vectors),
+            }
 
-        files.require_archive(out, queries, names)
-        compressed, rows = load(folder), load_array(queries)
-        answer = compressed.search(rows, k, n_threads=threads)
-        counts = {"queries": len(rows), "items": len(compressed.index), "k": k}
-        return {**counts, **files.write_or_list(answer, out, names)}
+            def look(block: Any) -> Any:
+                return opened.door.search(
+                    encode(block), asked.get("k"), ties.value, within=radius, **settings
+                )
+
+            answer = files.search_in_blocks(look, rows)
+            counts = {"queries": len(rows), "items": len(opened.door), "plan": plan.sentence}
+            lists = files.write_or_list(answer, out, names)
+    result = {"index": folder, **counts, **asked, **lists}
+    print_json({**result, "seconds": round(time.monotonic() - started, 3)})
 
 
-def _refuse_for_compressed(options: dict[str, Any], folder: str) -> None:
-    """A compressed folder is searched as it recommends; its index can be searched in any way."""
-    for option, is_given in options.items():
-        if is_given:
-            raise typer.BadParameter(
-                f"{option} is for an index, {folder} is searched as it recommends; its codes alone "
-                f"are in {folder}/index"
-            )
-
-
-def _settings(k: int | None, radius: int | None, ties: TieChoice, by: QueryKind) -> dict[str, Any]:
-    """What is asked of the index, as its functions take it and the command prints it."""
+def _settings(
+    k: int | None, radius: int | None, ties: TieChoice, by: QueryKind | None
+) -> dict[str, Any]:
+    """How many items are asked for, as the command prints it."""
     has_ties = ties is TieChoice.complete
-    if radius is not None and (k is not None or has_ties):
-        raise typer.BadParameter(
-            "--radius must come without -k and --ties: it finds everything within that distance"
-        )
-    if by is QueryKind.bits:
-        return {"k": k or _DEFAULT_K, "ties": ties.value} if radius is None else {"radius": radius}
-    if radius is not None or has_ties:
-        raise typer.BadParameter(
-            "--radius and --ties are about distances, weights have scores; give --by bits"
-        )
-    return {"k": k or _DEFAULT_K}
+    if by is QueryKind.weights and (radius is not None or has_ties):
+        raise typer.BadParameter("--radius and --ties are about bits; give --by bits")
+    settings: dict[str, Any] = {} if radius is None else {"radius": radius}
+    if radius is None or k is not None:
+        settings |= {"k": k or _DEFAULT_K, "ties": ties.value}
+    elif has_ties:
+        raise typer.BadParameter("--ties must come with -k: a radius alone has all ties")
+    return settings
+
+
+def _plan(
+    plan: SearchPlan,
+    by: QueryKind | None,
+    rerank: str | None,
+    pool: int | None,
+    similarity: Similarity | None,
+) -> SearchPlan:
+    """The plan, with options in place of what it says."""
+    reranking = plan.rerank if rerank is None else None if rerank == _NONE else "vectors"
+    return SearchPlan(
+        plan.by if by is None else by.value,
+        reranking,
+        pool or (plan.pool if reranking else None),
+        plan.similarity if similarity is None else similarity.value,
+    )
+
+
+def _with_items(opened: _Opened, rerank: str | None) -> _Opened:
+    """The same with the vectors of a file, if one is named."""
+    return opened if rerank in (None, _NONE) else replace(opened, vectors=rerank)
+
+
+def _rows(
+    path: str, opened: _Opened, plan: SearchPlan, form: str
+) -> tuple[BinaryCodes | np.ndarray, Callable[[Any], Queries]]:
+    """Rows of a file, and what makes queries of some of them."""
+    if opened.hasher is not None:
+        return load_array(path), opened.hasher.as_queries
+    if plan.by == QueryKind.bits:
+        return load_codes(path, opened.door.n_bits, form), Queries
+    return load_array(path), lambda weights: Queries(weights=weights)
 
 
 @contextmanager
 def _opened(
+    folder: str, cluster: str | None, replicas: int, model: str | None, opening: dict[str, Any]
+) -> Iterator[_Opened]:
+    """What a folder holds: an index, or a compression with its model, its plan and its vectors."""
+    if os.path.isfile(os.path.join(folder, _RESULT)):
+        from rankbits.compress import load
+
+        compressed = load(folder)
+        with _door(os.path.join(folder, "index"), cluster, replicas, opening) as door:
+            hasher = compressed.model if model is None else _model(model, door)
+            yield _Opened(door, hasher, compressed.plan, compressed.vectors)
+        return
+    with _door(folder, cluster, replicas, opening) as door:
+        hasher = None if model is None else _model(model, door)
+        yield _Opened(door, hasher, SearchPlan("bits" if model is None else "weights"))
+
+
+def _model(folder: str, door: Door) -> Any:
+    """The model that encoded the items."""
+    from rankbits import methods  # models take long to import, and codes need none
+
+    hasher = methods.load(folder)
+    files.require_model(hasher, door)
+    return hasher
+
+
+@contextmanager
+def _door(
     folder: str, cluster: str | None, replicas: int, opening: dict[str, Any]
 ) -> Iterator[Any]:
-    """An index to search: one state for all blocks of queries, or the shards on a cluster."""
     if cluster is not None:
         from rankbits import distributed
 
