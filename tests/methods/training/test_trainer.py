@@ -13,11 +13,12 @@ from rankbits.errors import FitError, InputError
 from rankbits.methods.supervision import supervise
 from rankbits.methods.training import encoders
 from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.config import common_config
+from rankbits.methods.training.config import common_config, read_parameters
 from rankbits.methods.training.devices import choose_device, limit_threads
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.log import TrainingLog, progress_bar
 from rankbits.methods.training.optimizers import SGD, AdamW, TrainedWeight
+from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.run import TrainingRun
 from rankbits.methods.training.trainer import TrainingTask, run_training
 from rankbits.objectives import relaxed_ap
@@ -381,9 +382,9 @@ def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, config):
         ({"gallery": "all"}, "gallery must be one of batch, memory"),
     ],
 )
-def test_a_configuration_checks_its_values(changes, says):
+def test_parameters_are_checked_when_a_fit_reads_them(changes, says):
     with pytest.raises(InputError, match=says):
-        config_of(**changes)
+        read_parameters(TrainingParameters(**changes))
 
 
 def test_a_device_that_is_not_there_is_refused():

@@ -9,6 +9,7 @@ import math
 import time
 from abc import abstractmethod
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from rankbits.methods.stored_arrays import MOST_FEATURES
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import backbones, growing
 from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.config import read_parameters
 from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows
 from rankbits.methods.training.fields import check_parameters
@@ -110,35 +112,49 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             and a backbone is tuned to them: the tuned networks say how likely their classes are,
             one more network learns from all rows, and it alone encodes.
         """
-        if self.classes == "grow":
+        parameters = read_parameters(self)
+        rows = self._training_rows(X, y)
+        if parameters.classes == "grow":
             if unlabelled is not None:
                 raise InputError("unlabelled must be None with classes='grow'")
-            return self._fit_growing(X, y, query_X, judgements)
-        started = time.perf_counter()
-        rows = self._training_rows(X, y)
+            has_log = query_X is not None or judgements is not None
+            return self._fit_growing(parameters, rows, y, has_log)
         logged = self._read_queries(query_X, judgements, y)
         others = None if unlabelled is None else self._read_more_rows("unlabelled", unlabelled)
-        with limit_threads(self.n_threads), own_generators(), all_memory_kept():
-            preparation = prepare(self, self._define_method(), rows, y, logged, others)
+        return self._fit_rows(parameters, rows, y, logged, others)
+
+    def _fit_rows(
+        self,
+        parameters: TrainingParameters,
+        rows: np.ndarray,
+        y: Any,
+        logged: LoggedQueries | None = None,
+        unlabelled: np.ndarray | None = None,
+    ) -> Self:
+        """Fit to rows and with parameters that are checked."""
+        started = time.perf_counter()
+        with limit_threads(parameters.n_threads), own_generators(), all_memory_kept():
+            method = self._define_method()
+            preparation = prepare(parameters, method, rows, y, logged, unlabelled)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
         self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
         self.history_, self.report_ = fitted.history, fitted.report
         return self
 
-    def _fit_growing(self, X: Any, y: Any, query_X: Any, judgements: Any) -> Self:
+    def _fit_growing(
+        self, parameters: TrainingParameters, rows: np.ndarray, y: Any, has_log: bool
+    ) -> Self:
         """Fit the geometry of the rows, and the same method with fewer bits beside it."""
-        check_parameters(self)
-        rows = self._training_rows(X, y)
-        has_log = query_X is not None or judgements is not None
-        labels = growing.read_class_labels(self, rows, y, has_log)
+        labels = growing.read_class_labels(parameters, rows, y, has_log)
         inputs = torch.from_numpy(rows)
-        with limit_threads(self.n_threads):
+        with limit_threads(parameters.n_threads):
             metric = growing.learn_metric(inputs, labels)
             units = encode_rows(metric, inputs)
-            n_geometry = growing.count_geometry_bits(self.n_bits, units)
-        of_classes = clone(self).set_params(classes="fixed", n_bits=self.n_bits - n_geometry)
-        of_classes.fit(X, y)
+            n_geometry = growing.count_geometry_bits(parameters.n_bits, units)
+        changes: dict[str, Any] = {"classes": "fixed", "n_bits": parameters.n_bits - n_geometry}
+        of_classes = clone(self).set_params(**changes)
+        of_classes._fit_rows(replace(parameters, **changes), rows, y)
         self.encoder_, self.query_encoder_ = of_classes.encoder_, of_classes.query_encoder_
         if n_geometry:
             with limit_threads(self.n_threads):
@@ -177,7 +193,10 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
 
     @abstractmethod
     def _build_loss(self, supervision: Supervision) -> nn.Module:
-        """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
+        """The loss: a module with forward(logits, batch) -> scalar; it may own parameters.
+
+        It is built once for a fit, with torch's generator seeded; every restart gets a copy.
+        """
 
     def _query_values(self, phi: Tensor, levels: Tensor, **lists: Any) -> Tensor:
         """Value of each query at codes phi of ±1, which validation maximizes: tie-aware AP."""

@@ -81,7 +81,7 @@ def train_bits(
     with progress_bar(config.verbose, config.epochs * config.n_restarts) as progress:
         task = TrainingTask(
             build_module=lambda: build_maps(preparation, frame, head_weights),
-            build_loss=lambda: method.build_loss(preparation.supervision),
+            build_loss=preparation.copy_loss,
             inputs=inputs,
             query_inputs=select_training_queries(preparation),
             supervision=supervision.tabulated(),

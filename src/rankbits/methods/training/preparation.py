@@ -4,6 +4,7 @@ Parameters are checked and resolved into one configuration, y becomes supervisio
 for validation, and an encoder is built whose scales and anchors are learned.
 """
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankbits.errors import InputError
 from rankbits.methods.query_log import QueryLog, rank_items, read_query_log
@@ -29,7 +30,7 @@ from rankbits.methods.training.backbones import (
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
 from rankbits.methods.training.encoders import Encoder, build_encoder, learn_scales
-from rankbits.methods.training.fields import check_parameters, is_auto
+from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.initialization import Initialization
 from rankbits.methods.training.inputs import Inputs
 from rankbits.methods.training.method import MethodDefinition
@@ -62,6 +63,7 @@ class Preparation:
 
     method: MethodDefinition
     config: TrainingConfig
+    loss: nn.Module  # with its first weights
     supervision: Supervision  # of all rows
     split: RowSplit
     device: torch.device
@@ -72,6 +74,10 @@ class Preparation:
     initialization: Initialization
     constant_features: np.ndarray
     fingerprint: str  # of settings and data; "" without checkpoints
+
+    def copy_loss(self) -> nn.Module:
+        """A loss that a training may move."""
+        return copy.deepcopy(self.loss)
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -128,15 +134,15 @@ def prepare(
     unlabelled: np.ndarray | None = None,
 ) -> Preparation:
     """Settle everything that a training on these rows, or on logged queries and them, needs."""
-    check_parameters(parameters)
     reader, query_reader = RowReader(parameters, rows), None
     if logged is None:
         supervision = supervise_rows(parameters, method, reader, y)
     else:
         query_reader = RowReader(parameters, logged.rows, like=reader)
         supervision = supervise_queries(parameters, method, reader, query_reader, logged.judgements)
-    method.build_loss(supervision)  # refuses parameters that do not suit y before any work
     config, split = configure(parameters, method, supervision, is_image=rows.ndim == 4)
+    torch.manual_seed(config.seed)
+    loss = method.build_loss(supervision)  # refuses parameters that do not suit y
     require_use_of_unlabelled_rows(config, reader, unlabelled)
     tuned = tune_to_classes(parameters, config, reader, supervision, split, unlabelled)
     if tuned is None:
@@ -154,6 +160,7 @@ def prepare(
     return Preparation(
         method=method,
         config=config,
+        loss=loss,
         supervision=supervision,
         split=split,
         device=reader.device,

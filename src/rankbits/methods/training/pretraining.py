@@ -104,7 +104,7 @@ def bits_config(preparation: Preparation, posterior: TrainedPosterior | None) ->
         return replace(config, precision="single") if is_tuned else config
     recipe = beliefs_recipe(config, preparation.method.recipes)
     config = replace(config, **{name: recipe[name] for name in _BITS_VALUES})
-    return fit_to_rows(config, len(posterior.pool.inputs), lengthen=True)
+    return fit_to_rows(config, len(posterior.pool.inputs))
 
 
 def insert_posterior(encoder: Encoder, posterior: TrainedPosterior) -> Encoder:
@@ -128,7 +128,7 @@ def train_head(preparation: Preparation) -> dict[str, Tensor]:
         build_module=lambda: (
             build_fresh_encoder(preparation.encoder, preparation.initialization).head
         ),
-        build_loss=lambda: method.build_loss(preparation.supervision),
+        build_loss=preparation.copy_loss,
         inputs=preparation.head_inputs.to(preparation.device),
         query_inputs=move_to(preparation.query_head_inputs, preparation.device),
         supervision=supervision.tabulated(),
@@ -143,7 +143,7 @@ def head_config(config: TrainingConfig, method_recipes: Recipes, n_rows: int) ->
     """How the head is trained: as that of a frozen backbone."""
     recipe = frozen_backbone_recipe(method_recipes)
     config = replace(config, **{name: recipe[name] for name in _HEAD_VALUES})
-    return fit_to_rows(config, n_rows, lengthen=True)
+    return fit_to_rows(config, n_rows)
 
 
 def stage_checkpoints(preparation: Preparation, stage: str) -> Checkpoints:

@@ -33,7 +33,8 @@ Score = Callable[[nn.Module], float]
 class TrainingTask:
     """What to train, on what, and how.
 
-    `build_module` and `build_loss` draw fresh weights from torch's generator; it is seeded first.
+    `build_module` draws fresh weights from torch's generator; it is seeded first. `build_loss`
+    gives every restart a loss of its own, with the same first weights.
     """
 
     build_module: Callable[[], nn.Module]
