@@ -21,6 +21,7 @@ from rankbits.methods.training.optimizers import SGD, AdamW, TrainedWeight
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.run import TrainingRun
 from rankbits.methods.training.trainer import TrainingTask, run_training
+from rankbits.methods.vision.backbone_encoder import BackboneEncoder
 from rankbits.objectives import relaxed_ap
 
 N_CLASSES, N_ROWS = 4, 120
@@ -157,7 +158,7 @@ def test_one_step_of_sgd_moves_each_weight_against_its_gradient_and_only_matrice
 def test_a_backbone_learns_at_its_own_rate(blobs):
     config = config_of(epochs=1, optimizer="sgd", learning_rate=0.5, backbone_rate=0.01)
     backbone = nn.Sequential(nn.Linear(6, 6))
-    module = encoders.build_encoder(Architecture("linear", (6,), 8, backbone="module"), backbone)
+    module = BackboneEncoder(Architecture("linear", (6,), 8, backbone="module"), backbone)
     run = TrainingRun(
         module, Agreement(), torch.from_numpy(blobs[0]).float(), supervise(*blobs), config
     )

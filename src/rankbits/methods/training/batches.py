@@ -12,8 +12,7 @@ from torch import Tensor
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.augmentation import Mixture
-from rankbits.methods.training.config import queries_of_step
+from rankbits.methods.training.inputs import Mixture
 
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
@@ -109,6 +108,11 @@ def build_log_sampler(name: str, log: QueryLog, batch_size: int) -> LogSampler:
         return steps
 
     return sample
+
+
+def queries_of_step(batch_size: int) -> int:
+    """Logged queries of a step of so many items: a quarter of them."""
+    return max(1, batch_size // 4)
 
 
 def draw_plain(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ set, a training set of few batches gets more epochs, and only images are mirrore
 """
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from inspect import isfunction
 from typing import Any
 
@@ -24,6 +24,17 @@ from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, encoder_kind
 
 FEWEST_STEPS = 100  # a training set of one batch needs more epochs than one of many
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What a training goes through again and again: so many rows, in steps of a batch."""
+
+    n_rows: int
+
+    def count_steps(self, batch_size: int) -> int:
+        """Steps of one epoch."""
+        return -(-self.n_rows // batch_size)
 
 
 class TrainingConfig(TrainingParameters):
@@ -64,19 +75,18 @@ def resolve_config(
     recipe: Mapping[str, Any],
     supervision: Supervision,
     *,
-    n_rows: int,
-    n_queries: int | None = None,
+    epoch: Epoch,
     moves_images: bool,
     seed: int,
 ) -> TrainingConfig:
-    """The user's values and the recipe's, for an epoch of `n_rows` rows, or of logged queries."""
+    """The user's values and the recipe's, for a training of such epochs."""
     values = {**vars(parameters), "seed": seed}
     for name, value in recipe.items():
         if is_auto(values[name]):
-            values[name] = value(n_rows) if isfunction(value) else value
+            values[name] = value(epoch.n_rows) if isfunction(value) else value
     if not moves_images:
         values |= {"flip": False, "shift": 0}
-    values |= _fit_sizes(values, n_rows, is_auto(parameters.epochs), n_queries)
+    values |= _fit_sizes(values, epoch, lengthen=is_auto(parameters.epochs))
     if is_auto(parameters.batches):
         values["batches"] = _choose_batches(values, supervision)
     if is_auto(parameters.init) and not _has_linear_map(values):
@@ -86,24 +96,15 @@ def resolve_config(
 
 def fit_to_rows(config: TrainingConfig, n_rows: int) -> TrainingConfig:
     """The configuration for so many rows: no larger batches, and enough epochs."""
-    return replace(config, **_fit_sizes(vars(config), n_rows, lengthen=True))
+    return replace(config, **_fit_sizes(vars(config), Epoch(n_rows), lengthen=True))
 
 
-def _fit_sizes(
-    values: Mapping[str, Any], n_rows: int, lengthen: bool, n_queries: int | None = None
-) -> dict[str, Any]:
+def _fit_sizes(values: Mapping[str, Any], epoch: Epoch, *, lengthen: bool) -> dict[str, Any]:
     """A batch no larger than the rows and, if allowed, epochs that make enough steps."""
-    batch_size, epochs = min(values["batch_size"], n_rows), values["epochs"]
+    batch_size, epochs = min(values["batch_size"], epoch.n_rows), values["epochs"]
     if lengthen:
-        n_each = batch_size if n_queries is None else queries_of_step(batch_size)
-        n_steps = -(-(n_rows if n_queries is None else n_queries) // n_each)
-        epochs = max(epochs, -(-FEWEST_STEPS // n_steps))
+        epochs = max(epochs, -(-FEWEST_STEPS // epoch.count_steps(batch_size)))
     return {"batch_size": batch_size, "epochs": epochs}
-
-
-def queries_of_step(batch_size: int) -> int:
-    """Logged queries of a step of so many items: a quarter of them."""
-    return max(1, batch_size // 4)
 
 
 def _choose_batches(values: Mapping[str, Any], supervision: Supervision) -> str:

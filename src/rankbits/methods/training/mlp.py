@@ -31,14 +31,14 @@ class Mlp(nn.Module):
         logits: Tensor = self.layers(x)
         return logits if self.skip is None else logits + self.skip(x)
 
-
-def check_vectors(a: Architecture) -> None:
-    """Refuse rows that are not vectors."""
-    if len(a.input_shape) != 1:
-        raise InputError(
-            f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
-            f"{a.input_shape}; images go to encoder='cnn', 'resnet' or 'backbone'"
-        )
+    @staticmethod
+    def check(a: Architecture) -> None:
+        """Refuse rows that are not vectors."""
+        if len(a.input_shape) != 1:
+            raise InputError(
+                f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
+                f"{a.input_shape}; images go to encoder='cnn', 'resnet' or 'backbone'"
+            )
 
 
 def _build_normalization(name: str, size: int) -> list[nn.Module]:

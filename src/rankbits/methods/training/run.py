@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training import augmentation, parallel, schedules
-from rankbits.methods.training.augmentation import Mixture
+from rankbits.methods.training import parallel, schedules
 from rankbits.methods.training.averaging import WeightAverage
 from rankbits.methods.training.batches import (
     Batch,
@@ -28,7 +27,15 @@ from rankbits.methods.training.batches import (
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.inputs import (
+    Augment,
+    Inputs,
+    Mixture,
+    add_noise,
+    draw_mixture,
+    leave_rows,
+    mix_rows,
+)
 from rankbits.methods.training.layers import Standardize
 from rankbits.methods.training.losses import compute_loss, reads_chances
 from rankbits.methods.training.maps import has_two_maps, item_map, query_map
@@ -48,10 +55,11 @@ class TrainingRun:
         config: TrainingConfig,
         method_name: str = "the method",
         query_inputs: Inputs | None = None,
+        augment: Augment = leave_rows,
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
         self.query_inputs = inputs if query_inputs is None else query_inputs
-        self.supervision, self.config = supervision, config
+        self.supervision, self.config, self.augment = supervision, config, augment
         self.sample = _build_step_sampler(supervision, config)
         self.optimizer: Optimizer = build_optimizer(module, loss, config)
         self.average = WeightAverage(module, config.ema) if config.ema else None
@@ -134,7 +142,7 @@ class TrainingRun:
         """With which rows, and how much of them, those of a batch are mixed."""
         config = self.config
         classes = None if config.mixes_classes else self.supervision.classes
-        return augmentation.draw_mixture(rows, classes, config.mixup, rng)
+        return draw_mixture(rows, classes, config.mixup, rng)
 
     def _read_rows(
         self,
@@ -146,12 +154,10 @@ class TrainingRun:
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
-        x = augmentation.mix_rows(inputs, rows, mixture, part, rng)
-        if config.flip or config.shift:
-            x = augmentation.move_images(x, config.flip, config.shift, rng)
+        x = self.augment(mix_rows(inputs, rows, mixture, part, rng), rng)
         if config.noise:
             draws = torch.randn(len(rows), *x.shape[1:], generator=noise)[part].to(x.device)
-            x = augmentation.add_noise(x, self.noise_scale, config.noise, draws)
+            x = add_noise(x, self.noise_scale, config.noise, draws)
         return x
 
     def _descend(self, loss: Tensor, factor: float) -> None:

@@ -29,9 +29,14 @@ class RowSplit:
     train: np.ndarray
     held_out: np.ndarray
 
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows are kept to score on."""
+        return len(self.held_out) > 0
+
     def take_training(self, inputs: Inputs) -> Inputs:
         """The inputs of the training rows; all of them, not copied, if none is held out."""
-        return take_rows(inputs, self.train) if len(self.held_out) else inputs
+        return take_rows(inputs, self.train) if self.holds_out else inputs
 
     def to_json(self) -> dict[str, Any]:
         """Sizes and a hash of the held-out rows."""

@@ -24,7 +24,7 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 from rankbits.methods.training.classifiers import draw_unseen
 from rankbits.methods.training.sample_pool import MOST_SAMPLES
-from rankbits.methods.training.tuning import (
+from rankbits.methods.vision.tuning import (
     Asked,
     Goal,
     Tuned,
