@@ -9,9 +9,9 @@ from torch import nn
 
 from rankbits.errors import InputError
 from rankbits.methods.training import encoders
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.averaging import WeightAverage, measure_statistics
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm1d, Dropout, Standardize
+from rankbits.methods.training.optimizers import WeightAverage, measure_statistics
 
 VECTORS = [
     Architecture("linear", (5,), 3),

@@ -12,10 +12,10 @@ from torch import nn
 from rankbits.errors import FitError, InputError
 from rankbits.methods.supervision import supervise
 from rankbits.methods.training import encoders
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.config import common_config, read_parameters
 from rankbits.methods.training.devices import choose_device, limit_threads
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.log import TrainingLog, progress_bar
 from rankbits.methods.training.optimizers import SGD, AdamW, TrainedWeight
 from rankbits.methods.training.parameters import TrainingParameters

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.vision import backbones
 from rankbits.methods.vision.backbone_encoder import BackboneEncoder
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from rankbits.methods.training import encoders
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 
 
 def test_the_cnn_sees_bytes_and_floats_alike_and_every_stage_halves(rng):

@@ -10,8 +10,8 @@ import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
 from rankbits.methods.training import classifiers, encoders, run, sample_pool
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Posterior, class_beliefs
 from rankbits.methods.training.posterior_cache import PosteriorCache
 from rankbits.methods.vision import network_posterior

@@ -245,7 +245,7 @@ def test_the_pool_has_what_a_network_believes_of_views_and_chances_as_sure_as_it
     tuner = tuning.Tuner(UserBackbone(network()), x, config, CPU)
     goal = tuning.Goal(supervise(x, y))
     tuned = tuning.tune_networks(tuner, goal, 2)
-    pool = tuning.gather(tuner, tuned).pool
+    pool = tuning.join_networks(tuner, tuned).pool
     assert [one.logits.shape for one in tuned] == [(180, 3), (180, 3)]
     assert len(pool.inputs) == len(pool.probabilities) >= 4000
     rows = np.flatnonzero(classifiers.draw_unseen(len(x), 2, 0)[:, 1])

@@ -20,11 +20,11 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.inputs import Augment, Inputs, leave_rows
 from rankbits.methods.training.layers import Posterior
 from rankbits.methods.training.log import ProgressCallback
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.sample_pool import measure_doubt
 from rankbits.methods.training.trainer import TrainingTask, run_training
 

@@ -15,10 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.geometry import Geometry
 from rankbits.methods.training.inputs import Inputs
-from rankbits.methods.training.kinds import KINDS, backbone_encoder_class, check_architecture
+from rankbits.methods.training.kinds import (
+    KINDS,
+    Architecture,
+    backbone_encoder_class,
+    check_architecture,
+)
 from rankbits.methods.training.layers import (
     ClassPosterior,
     Posterior,

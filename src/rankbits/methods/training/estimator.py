@@ -25,19 +25,16 @@ from rankbits.methods.registry import known_name
 from rankbits.methods.stored_arrays import MOST_FEATURES
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import growing
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.config import read_parameters
 from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, encode_rows, rebuild_encoder
-from rankbits.methods.training.examples import Examples
+from rankbits.methods.training.examples import Examples, build_reader
 from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
-from rankbits.methods.training.kinds import KINDS, check_architecture
+from rankbits.methods.training.kinds import KINDS, Architecture, check_architecture
 from rankbits.methods.training.logged_queries import LoggedQueries
-from rankbits.methods.training.method import MethodDefinition
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.preparation import prepare
-from rankbits.methods.training.readers import build_reader
+from rankbits.methods.training.preparation import MethodDefinition, prepare
 from rankbits.methods.training.recipes import Recipes
 
 _FACTS = {

@@ -10,15 +10,21 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.divergence import DivergenceGuard, require_several_codes
 from rankbits.methods.training.encoders import Encoder, encode_rows
-from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.inputs import Inputs, keep_all
 from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.log import TrainingLog, progress_bar
-from rankbits.methods.training.maps import TwoMaps, has_two_maps, item_map, maps_of, query_map
 from rankbits.methods.training.preparation import Preparation
-from rankbits.methods.training.pretraining import BitsStart
-from rankbits.methods.training.trained_part import assemble_encoder
+from rankbits.methods.training.trained_part import (
+    BitsStart,
+    TwoMaps,
+    assemble_encoder,
+    has_two_maps,
+    item_map,
+    maps_of,
+    query_map,
+)
 from rankbits.methods.training.trainer import Score, TrainingResult, TrainingTask, run_training
-from rankbits.methods.training.validation import HardScore, keep_all
+from rankbits.methods.training.validation import HardScore
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,23 @@
-"""Rows as a training reads them: a tensor, or rows of which there are several views."""
+"""Rows as a training reads them: which rows, in which of their views, and how they are changed.
 
+They are a tensor, or rows of which there are several views. A batch of them may be mixed and get
+noise, and some of them are held out for validation.
+"""
+
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from rankbits.errors import InputError
+from rankbits.methods.supervision import Supervision
+
+_SPLIT_STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
 
 
 class RowViews(ABC):
@@ -111,3 +122,45 @@ def mix_rows(
 def add_noise(x: Tensor, scale: Tensor, noise: float, draws: Tensor) -> Tensor:
     """Gaussian noise in units of each feature's scale; `draws` are standard normal."""
     return x + noise * scale * draws
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Rows to train on and rows to score on, both ascending."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows are kept to score on."""
+        return len(self.held_out) > 0
+
+    def take_training(self, inputs: Inputs) -> Inputs:
+        """The inputs of the training rows; all of them, not copied, if none is held out."""
+        return take_rows(inputs, self.train) if self.holds_out else inputs
+
+    def to_json(self) -> dict[str, Any]:
+        """Sizes and a hash of the held-out rows."""
+        digest = hashlib.sha256(self.held_out.astype("<i8").tobytes()).hexdigest()
+        return {"train": len(self.train), "held_out": len(self.held_out), "sha256": digest}
+
+
+def keep_all(n: int) -> RowSplit:
+    """A split of n rows that holds out none."""
+    return RowSplit(np.arange(n), np.empty(0, np.int64))
+
+
+def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit:
+    """Hold out a random share of the rows; the rest must still say what is relevant."""
+    n = len(supervision)
+    n_held_out = round(fraction * n)
+    if fraction > 0 and not 2 <= n_held_out <= n - 2:
+        raise InputError(
+            f"validation_fraction must leave two rows on either side, got {fraction} of {n} rows"
+        )
+    order = np.random.default_rng([seed, _SPLIT_STREAM]).permutation(n)
+    split = RowSplit(np.sort(order[n_held_out:]), np.sort(order[:n_held_out]))
+    if n_held_out:
+        supervision.take(split.train).check_contrast()
+    return split

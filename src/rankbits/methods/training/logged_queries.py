@@ -1,7 +1,7 @@
 """Queries that are rows of their own, such as a log of searches, and the items that they rank."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from rankbits.methods.query_log import QueryLog, rank_items, read_query_log
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import queries_of_step
 from rankbits.methods.training.config import Epoch, TrainingConfig
-from rankbits.methods.training.examples import Examples
-from rankbits.methods.training.inputs import Inputs
-from rankbits.methods.training.method import MethodDefinition
-from rankbits.methods.training.readers import RowReader
+from rankbits.methods.training.examples import Examples, RowReader
+from rankbits.methods.training.inputs import Inputs, RowSplit, keep_all
 from rankbits.methods.training.recipes import supervision_kind
-from rankbits.methods.training.validation import RowSplit, keep_all
+
+if TYPE_CHECKING:
+    from rankbits.methods.training.preparation import MethodDefinition
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LoggedQueries(Examples):
     def arrays(self) -> list[np.ndarray]:
         return [self.reader.rows, self.queries.rows]
 
-    def supervise(self, method: MethodDefinition) -> QueryLog:
+    def supervise(self, method: "MethodDefinition") -> QueryLog:
         """What judgements say about the queries, or else their own rankings of the items."""
         if self.y is None:
             method.require_labels("distances")

@@ -5,7 +5,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm1d, Dropout
 
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}

@@ -6,7 +6,8 @@ matter of the examples, and how the encoder reads them one of their reader.
 """
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,53 @@ from torch import Tensor, nn
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import parallel
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
 from rankbits.methods.training.encoders import Encoder
-from rankbits.methods.training.examples import Examples
+from rankbits.methods.training.examples import Examples, RowReader
 from rankbits.methods.training.fields import is_auto
-from rankbits.methods.training.initialization import Initialization
-from rankbits.methods.training.method import MethodDefinition
+from rankbits.methods.training.inputs import RowSplit, split_rows
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.readers import RowReader
-from rankbits.methods.training.recipes import choose_recipe
-from rankbits.methods.training.validation import RowSplit, split_rows
+from rankbits.methods.training.recipes import Recipes, choose_recipe
+from rankbits.methods.training.trained_part import Initialization
 
 _SCALES_STREAM = 1 << 20  # keeps the draws of anchors apart from those of restarts and epochs
+
+
+_LABELS = {
+    "classes": "class labels",
+    "tags": "a multi-hot matrix",
+    "distances": "None (ranks by distance)",
+    "judgements": "sparse judgements",
+    "levels": "an affinity",
+}
+
+
+@dataclass(frozen=True)
+class MethodDefinition:
+    """One method, as the stages of a fit see it."""
+
+    name: str  # as in `rankbits.methods.get`, for errors
+    class_name: str
+    build_loss: Callable[[Supervision], nn.Module]  # a module: forward(logits, batch) -> scalar
+    query_values: Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
+    loss_settings: Callable[[], dict[str, Any]]  # parameters of the loss, once they are checked
+    accepted_labels: tuple[str, ...] = ()  # kinds of supervision; all of them if empty
+    recipes: Recipes = field(default_factory=dict)
+    grades_tags: bool = False
+
+    def require_labels(self, kind: str) -> None:
+        """Refuse supervision of a kind that the loss cannot use."""
+        if not self.accepted_labels or kind in self.accepted_labels:
+            return
+        accepted = " or ".join(_LABELS[name] for name in self.accepted_labels)
+        got = f"got {_LABELS[kind]}"
+        if kind == "distances":
+            got = "it requires y to be passed, but the target y is None"
+        raise InputError(
+            f"y must be {accepted} for {self.class_name}, {got}; talr-ap and talr-ndcg take any"
+        )
 
 
 @dataclass(frozen=True)

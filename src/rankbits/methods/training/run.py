@@ -15,16 +15,18 @@ from torch import Tensor, nn
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training import parallel, schedules
-from rankbits.methods.training.averaging import WeightAverage
+from rankbits.methods.training import parallel
 from rankbits.methods.training.batches import (
     Batch,
     LogSampler,
     StepRows,
     build_log_sampler,
     build_sampler,
+    compute_loss,
+    reads_chances,
 )
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.inputs import (
@@ -37,10 +39,14 @@ from rankbits.methods.training.inputs import (
     mix_rows,
 )
 from rankbits.methods.training.layers import Standardize
-from rankbits.methods.training.losses import compute_loss, reads_chances
-from rankbits.methods.training.maps import has_two_maps, item_map, query_map
-from rankbits.methods.training.optimizers import Optimizer, build_optimizer
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
+from rankbits.methods.training.optimizers import (
+    Optimizer,
+    WeightAverage,
+    build_optimizer,
+    rate_factor,
+    relaxation_slope,
+)
+from rankbits.methods.training.trained_part import has_two_maps, item_map, query_map
 
 
 class TrainingRun:
@@ -84,8 +90,8 @@ class TrainingRun:
         batches, losses = self.sample(rng), []
         for number, rows in enumerate(batches):
             progress = (self.epoch + number / len(batches)) / config.epochs
-            factor = schedules.rate_factor(config.schedule, progress, config.warm_up)
-            alpha = schedules.relaxation_slope(config.alpha, config.alpha_end, progress)
+            factor = rate_factor(config.schedule, progress, config.warm_up)
+            alpha = relaxation_slope(config.alpha, config.alpha_end, progress)
             losses.append(self._step(rows, alpha, factor, rng, noise))
         self.guard.require_sound_weights(self.optimizer.n_steps, self.module)
         self.epoch += 1

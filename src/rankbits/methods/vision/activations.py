@@ -27,8 +27,8 @@ from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import use_mixed_precision
 from rankbits.methods.training.inputs import RowViews
-from rankbits.methods.training.precision import use_mixed_precision
 from rankbits.methods.vision.augmentation import move_images
 from rankbits.methods.vision.frozen import name_engine, prepare_network
 

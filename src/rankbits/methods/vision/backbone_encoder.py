@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.encoders import Encoder
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Posterior
 from rankbits.methods.vision import backbones
 from rankbits.methods.vision.backbones import keep_statistics, split_backbone

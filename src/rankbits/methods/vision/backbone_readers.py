@@ -14,21 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.checkpoints import compute_fingerprint
+from rankbits.methods.training.checkpoints import compute_fingerprint, stage_checkpoints
 from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
-from rankbits.methods.training.inputs import Inputs
-from rankbits.methods.training.kinds import check_architecture
+from rankbits.methods.training.examples import RowReader
+from rankbits.methods.training.inputs import Inputs, RowSplit
+from rankbits.methods.training.kinds import Architecture, check_architecture
 from rankbits.methods.training.layers import Posterior
 from rankbits.methods.training.parameters import count_last_blocks
-from rankbits.methods.training.posterior import TrainedPosterior
-from rankbits.methods.training.pretraining import BitsStart, stage_checkpoints, start_behind
-from rankbits.methods.training.readers import RowReader
+from rankbits.methods.training.posterior import TrainedPosterior, start_behind
 from rankbits.methods.training.recipes import Recipes, frozen_backbone_recipe
-from rankbits.methods.training.trained_part import build_fresh_encoder
+from rankbits.methods.training.trained_part import BitsStart, build_fresh_encoder
 from rankbits.methods.training.trainer import TrainingTask, run_training
-from rankbits.methods.training.validation import RowSplit
 from rankbits.methods.vision.activations import compute_activations
 from rankbits.methods.vision.augmentation import build_mover
 from rankbits.methods.vision.backbone_encoder import BackboneEncoder

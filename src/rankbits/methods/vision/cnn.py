@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm2d, Dropout
 from rankbits.methods.training.mlp import ACTIVATIONS
 

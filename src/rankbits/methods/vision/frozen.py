@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.graphs import trace_graph
-from rankbits.methods.training.precision import mixed_precision
+from rankbits.methods.training.devices import mixed_precision
 from rankbits.methods.vision.backbones import FirstBlocks
 
 TORCH = "torch"

@@ -28,13 +28,13 @@ from rankbits.methods.training.classifiers import (
     train_classifiers,
 )
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.layers import Posterior, class_beliefs
 from rankbits.methods.training.log import progress_bar
 from rankbits.methods.training.posterior import TrainedPosterior, recall_or_train
 from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.sample_pool import SamplePool, pool_size
 from rankbits.methods.vision.augmentation import build_mover, move_images
 

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rankbits.methods.training.checkpoints import stage_checkpoints
 from rankbits.methods.training.config import TrainingConfig, fit_to_rows
 from rankbits.methods.training.encoders import Encoder
-from rankbits.methods.training.posterior import TrainedPosterior
-from rankbits.methods.training.pretraining import BitsStart, stage_checkpoints, start_behind
-from rankbits.methods.training.readers import RowReader
+from rankbits.methods.training.examples import RowReader
+from rankbits.methods.training.posterior import TrainedPosterior, start_behind
 from rankbits.methods.training.recipes import Recipes, beliefs_recipe
-from rankbits.methods.training.trained_part import build_fresh_encoder
+from rankbits.methods.training.trained_part import BitsStart, build_fresh_encoder
 from rankbits.methods.vision.augmentation import build_mover
 from rankbits.methods.vision.network_posterior import learn_network_posterior
 from rankbits.methods.vision.resnet import ImageLayer
@@ -77,7 +77,7 @@ class NetworkReader(PictureReader):
     def start_bits(self, preparation: "Preparation") -> BitsStart:
         if not preparation.config.posterior:
             return super().start_bits(preparation)
-        posterior = train_network(preparation)
+        posterior = train_class_network(preparation)
         recipes, n_rows = preparation.method.recipes, len(posterior.pool.inputs)
         config = bits_config(preparation.config, recipes, n_rows)
         report = {**posterior.report, "bits_config": config.to_json()}
@@ -96,7 +96,7 @@ def learn_image_layers(encoder: Encoder, rows: Tensor, rng: np.random.Generator)
             layer.learn(sample)
 
 
-def train_network(preparation: "Preparation") -> TrainedPosterior:
+def train_class_network(preparation: "Preparation") -> TrainedPosterior:
     """Train the encoder's own network on the classes."""
     config = replace(preparation.config, batches="plain", gallery="batch", n_restarts=1)
     return learn_network_posterior(

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm1d, BatchNorm2d, DataLayer, Dropout
 from rankbits.methods.training.mlp import ACTIVATIONS
 from rankbits.methods.vision.cnn import require_images

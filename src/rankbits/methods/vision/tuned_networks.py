@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Dropout, Standardize
 from rankbits.methods.training.parameters import count_last_blocks
 from rankbits.methods.vision.backbones import (

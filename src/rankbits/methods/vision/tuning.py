@@ -36,13 +36,13 @@ from rankbits.methods.training.classifiers import (
     train_classifiers,
 )
 from rankbits.methods.training.config import TrainingConfig, common_config
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.inputs import Inputs, take_rows
 from rankbits.methods.training.layers import Posterior, Standardize, class_beliefs
 from rankbits.methods.training.log import progress_bar
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.run import select_prefix
 from rankbits.methods.training.sample_pool import SamplePool, pool_size
 from rankbits.methods.vision.activations import (
@@ -256,7 +256,7 @@ def tune_networks(tuner: Tuner, goal: Goal, n_networks: int) -> list[Tuned]:
     return tuned
 
 
-def gather(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
+def join_networks(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
     """Networks side by side, and a pool of what each of them was asked about."""
     inputs = torch.cat([class_beliefs(one.logits) for one in tuned])
     chances = torch.cat([functional.softmax(one.factor * one.logits, dim=1) for one in tuned])
