@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rankbits._memory import all_memory_kept
 from rankbits.methods.graphs import trace_graph
-from rankbits.methods.training.backbones import load_backbone, split_backbone
+from rankbits.methods.vision.backbones import load_backbone, split_backbone
 
 Engine = Callable[[], Any]
 

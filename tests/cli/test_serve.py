@@ -100,7 +100,7 @@ def test_the_demo_serves_its_digits_in_one_step(tmp_path):
         url = json.loads(address)["url"]
         stats = httpx.get(url + "/stats").json()
         assert (stats["items"], stats["method"], stats["has_vectors"]) == (1500, "talr-ap", True)
-        body = {"ids": [0], "include": ["fields"], "query": "real"}
+        body = {"ids": [0], "include": ["fields"], "by": "weights"}
         fields = httpx.post(url + "/search", json=body).json()["fields"][0]
         assert fields[0]["title"].startswith("A handwritten ")
         assert httpx.get(url + "/items/0/image").headers["content-type"] == "image/png"

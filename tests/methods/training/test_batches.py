@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankbits import affinity
 from rankbits.methods.supervision import supervise
-from rankbits.methods.training import augmentation, batches
+from rankbits.methods.training import batches, inputs
 from rankbits.methods.training.parameters import BATCHES
 
 
@@ -89,47 +89,25 @@ def test_the_generator_alone_decides_the_batches():
 def test_partners_are_of_the_same_class_and_reach_all_of_it(rng):
     classes = np.array([2, 0, 1, 0, 2, 2, 0, 1, 3])
     rows = np.array([0, 1, 8] * 200)
-    drawn = augmentation.draw_mixture(rows, classes, 0.4, rng)
+    drawn = inputs.draw_mixture(rows, classes, 0.4, rng)
     assert (classes[drawn.partners] == classes[rows]).all()
     for row in (0, 1, 8):
         reached = set(drawn.partners[rows == row].tolist())
         assert reached == set(np.flatnonzero(classes == classes[row]).tolist())
     assert ((drawn.weights >= 0.5) & (drawn.weights <= 1)).all()
-    assert augmentation.draw_mixture(rows, classes, 0.0, rng) is None
+    assert inputs.draw_mixture(rows, classes, 0.0, rng) is None
 
 
 def test_a_mixture_is_the_weighted_mean_of_a_row_and_its_partner(rng):
-    inputs = torch.tensor([[0.0, 0.0], [10.0, -4.0], [6.0, 2.0]])
-    drawn = augmentation.Mixture(np.array([1, 2]), np.array([0.75, 0.5]))
-    mixed = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(0, 2), rng)
+    rows = torch.tensor([[0.0, 0.0], [10.0, -4.0], [6.0, 2.0]])
+    drawn = inputs.Mixture(np.array([1, 2]), np.array([0.75, 0.5]))
+    mixed = inputs.mix_rows(rows, np.array([0, 1]), drawn, slice(0, 2), rng)
     assert mixed.tolist() == [[2.5, -1.0], [8.0, -1.0]]
-    second = augmentation.mix_rows(inputs, np.array([0, 1]), drawn, slice(1, 2), rng)
+    second = inputs.mix_rows(rows, np.array([0, 1]), drawn, slice(1, 2), rng)
     assert second.tolist() == [[8.0, -1.0]]
 
 
 def test_noise_is_in_units_of_each_feature(rng):
     draws = torch.from_numpy(rng.normal(size=(4000, 2)))
-    changed = augmentation.add_noise(torch.zeros(4000, 2), torch.tensor([1.0, 50.0]), 0.3, draws)
+    changed = inputs.add_noise(torch.zeros(4000, 2), torch.tensor([1.0, 50.0]), 0.3, draws)
     assert changed.std(0).tolist() == pytest.approx([0.3, 15.0], rel=0.05)
-
-
-def test_images_are_mirrored_whole_and_moved_by_whole_pixels(rng):
-    images = torch.arange(1, 1 + 6 * 5 * 4 * 2).reshape(6, 5, 4, 2)
-    mirrored = augmentation.move_images(images, True, 0, rng)
-    kinds = {
-        "as it was" if torch.equal(a, b) else "mirrored" if torch.equal(a, b.flip(1)) else "else"
-        for a, b in zip(mirrored, images, strict=True)
-    }
-    assert kinds == {"as it was", "mirrored"}
-    for moved, image in zip(augmentation.move_images(images, False, 2, rng), images, strict=True):
-        assert any(torch.equal(moved, shifted(image, y, x)) for y in SHIFTS for x in SHIFTS)
-
-
-SHIFTS = range(-2, 3)
-
-
-def shifted(image, y, x):
-    """The image with its mirror images around it, read from (y, x) on."""
-    around = np.pad(image.numpy(), ((2, 2), (2, 2), (0, 0)), mode="reflect")
-    height, width, _ = image.shape
-    return torch.from_numpy(around[2 + y :, 2 + x :][:height, :width].copy())

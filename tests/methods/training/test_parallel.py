@@ -20,7 +20,7 @@ COMMON = """
     from rankbits import affinity, methods, objectives
     from rankbits.methods.deep import talr  # imported once, before the forks
     from rankbits.methods.training import encoders, parallel
-    from rankbits.methods.training.architecture import Architecture
+    from rankbits.methods.training.kinds import Architecture
     from rankbits.methods.training.layers import BatchNorm2d
 
     torch.set_num_threads(1)

@@ -4,7 +4,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import rankbits
-from rankbits import methods
+from rankbits import _check, methods
 from rankbits.errors import InputError
 from rankbits.methods.registry import METHODS, class_of
 from rankbits.methods.training.config import common_config
 from rankbits.methods.training.docstrings import split_entries, split_sections
-from rankbits.methods.training.fields import auto_names
+from rankbits.methods.training.fields import auto_names, check_parameters
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, RECIPES
 
@@ -105,8 +105,10 @@ def test_a_grid_search_chooses_parameters_of_training_and_of_the_loss():
 
 def test_the_common_recipe_has_a_value_for_each_parameter_that_may_be_auto_and_no_other():
     assert set(COMMON) == set(auto_names(TrainingParameters))
+    check_parameters(common_config())
     for recipe in RECIPES.values():
         assert set(recipe) <= set(COMMON)
+        check_parameters(common_config(**{k: v for k, v in recipe.items() if not callable(v)}))
 
 
 @every_method
@@ -114,19 +116,31 @@ def test_a_method_changes_recipes_that_exist_in_values_that_exist(name):
     for key, values in class_of(name)._recipes.items():
         assert key in RECIPES
         assert set(values) <= set(COMMON)
-        common_config(**values)
+        check_parameters(common_config(**values))
 
 
-def test_a_configuration_is_checked_complete_and_frozen():
-    config = common_config(hidden=[8], batch_size=np.int64(9))
+def test_parameters_are_checked_once_and_a_configuration_built_of_them_no_more(monkeypatch):
+    checks, check = Counter(), _check.number
+
+    def count(name, *args, **limits):
+        checks[name] += 1
+        return check(name, *args, **limits)
+
+    monkeypatch.setattr(_check, "number", count)
+    hasher = methods.get("talr-ap", n_bits=8, epochs=1, hidden=(4,), clip=np.float32(2), dropout=0)
+    config = hasher.fit(X, Y).report_["config"]
+    names = ("clip", "delta", "backbone_rate", "checkpoint_seconds")
+    assert {name: checks[name] for name in names} == dict.fromkeys(names, 1)
+    assert [type(config[name]) for name in ("clip", "dropout", "hidden")] == [float, float, tuple]
+
+
+def test_a_configuration_is_complete_and_frozen():
+    config = common_config(hidden=(8,), batch_size=9)
     assert (config.hidden, config.batch_size, config.epochs) == ((8,), 9, COMMON["epochs"])
-    assert type(config.batch_size) is int
     with pytest.raises(FrozenInstanceError, match="epochs"):
         config.epochs = 3
     assert replace(config, epochs=3).epochs == 3
     assert config.epochs == COMMON["epochs"]
-    with pytest.raises(InputError, match="dropout must be a number from 0 and below 1, got 1"):
-        replace(config, dropout=1)
 
 
 def test_what_the_report_calls_configuration_has_every_setting_and_no_place():

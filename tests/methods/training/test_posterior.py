@@ -13,7 +13,7 @@ import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
 from rankbits.methods.supervision import N_CHANCES
-from rankbits.methods.training import classifiers, pretraining, run, sample_pool
+from rankbits.methods.training import classifiers, run, sample_pool
 from rankbits.methods.training import posterior as stage
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.layers import ClassPosterior, class_beliefs, scale_to_one_norm
@@ -269,7 +269,7 @@ def test_a_run_without_a_seed_that_stopped_before_the_bits_keeps_its_seed(tmp_pa
 
 
 def test_a_log_that_cannot_be_written_is_refused_before_any_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(pretraining, "learn_posterior", lambda *a: pytest.fail("trained first"))
+    monkeypatch.setattr(stage, "learn_posterior", lambda *a: pytest.fail("trained first"))
     with pytest.raises(InputError, match="log"):
         methods.get("talr-ap", **QUICK, log=tmp_path / "no" / "such" / "log.jsonl").fit(X, Y)
 

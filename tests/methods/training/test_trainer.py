@@ -12,14 +12,16 @@ from torch import nn
 from rankbits.errors import FitError, InputError
 from rankbits.methods.supervision import supervise
 from rankbits.methods.training import encoders
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.config import common_config
+from rankbits.methods.training.config import common_config, read_parameters
 from rankbits.methods.training.devices import choose_device, limit_threads
 from rankbits.methods.training.encoders import encode_rows
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.log import TrainingLog, progress_bar
 from rankbits.methods.training.optimizers import SGD, AdamW, TrainedWeight
+from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.run import TrainingRun
 from rankbits.methods.training.trainer import TrainingTask, run_training
+from rankbits.methods.vision.backbone_encoder import BackboneEncoder
 from rankbits.objectives import relaxed_ap
 
 N_CLASSES, N_ROWS = 4, 120
@@ -156,7 +158,7 @@ def test_one_step_of_sgd_moves_each_weight_against_its_gradient_and_only_matrice
 def test_a_backbone_learns_at_its_own_rate(blobs):
     config = config_of(epochs=1, optimizer="sgd", learning_rate=0.5, backbone_rate=0.01)
     backbone = nn.Sequential(nn.Linear(6, 6))
-    module = encoders.build_encoder(Architecture("linear", (6,), 8, backbone="module"), backbone)
+    module = BackboneEncoder(Architecture("linear", (6,), 8, backbone="module"), backbone)
     run = TrainingRun(
         module, Agreement(), torch.from_numpy(blobs[0]).float(), supervise(*blobs), config
     )
@@ -381,9 +383,9 @@ def test_classes_are_needed_where_batches_or_mixtures_go_by_them(blobs, config):
         ({"gallery": "all"}, "gallery must be one of batch, memory"),
     ],
 )
-def test_a_configuration_checks_its_values(changes, says):
+def test_parameters_are_checked_when_a_fit_reads_them(changes, says):
     with pytest.raises(InputError, match=says):
-        config_of(**changes)
+        read_parameters(TrainingParameters(**changes))
 
 
 def test_a_device_that_is_not_there_is_refused():

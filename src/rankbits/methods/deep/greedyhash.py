@@ -18,10 +18,9 @@ from torch.nn import functional
 
 from rankbits.methods.deep.hash_centers import count_classes
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.batches import Batch, RowLoss
 from rankbits.methods.training.estimator import GradientHasher
 from rankbits.methods.training.fields import number, parameter
-from rankbits.methods.training.losses import RowLoss
 from rankbits.methods.training.recipes import Recipes
 
 _SEED = 0x6EED

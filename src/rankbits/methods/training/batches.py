@@ -1,6 +1,12 @@
 """Batches: which rows are ranked together in a step, and what a loss gets to see of them.
 
 No row comes twice in a batch: it would be its own neighbor at distance 0.
+
+A loss is a torch module with `forward(logits, batch) -> scalar`. Most losses compare: their logits
+are those of the queries, and what the queries rank is in the batch. A `RowLoss` adds up over rows,
+such as the distances to hash centers, and knows no pairs: where queries have a map of their own, it
+is computed for the rows of either side, with the same centers. A loss that `reads_chances` has the
+chance that an item is relevant, where labels are drawn, beside the level that was drawn.
 """
 
 from collections.abc import Callable
@@ -8,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.augmentation import Mixture
-from rankbits.methods.training.config import queries_of_step
+from rankbits.methods.training.inputs import Mixture
 
 _POSITIVES_EACH = 3
 _MOST_POSITIVES = 64  # of a query: memory stays O(n)
@@ -111,6 +116,11 @@ def build_log_sampler(name: str, log: QueryLog, batch_size: int) -> LogSampler:
     return sample
 
 
+def queries_of_step(batch_size: int) -> int:
+    """Logged queries of a step of so many items: a quarter of them."""
+    return max(1, batch_size // 4)
+
+
 def draw_plain(n: int, batch_size: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Every row once, in nearly equal batches of at most `batch_size`."""
     return np.array_split(rng.permutation(n), -(-n // batch_size))
@@ -190,3 +200,27 @@ def _fill(rows: np.ndarray, n: int, batch_size: int, rng: np.random.Generator) -
 def _rows_by_class(classes: np.ndarray) -> list[np.ndarray]:
     order = np.argsort(classes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)
+
+
+class RowLoss(nn.Module):
+    """Base of the losses that add up over rows."""
+
+
+class ChanceLoss(nn.Module):
+    """Base of the losses that may read `Batch.chances`."""
+
+    reads_chances: bool
+
+
+def reads_chances(loss: nn.Module) -> bool:
+    """Whether the loss needs chances: they take time to look up."""
+    return isinstance(loss, ChanceLoss) and loss.reads_chances
+
+
+def compute_loss(loss: nn.Module, logits: Tensor, items: Tensor | None, batch: Batch) -> Tensor:
+    """The loss of a step; `items` are logits of the items, if these are not the queries'."""
+    value: Tensor = loss(logits, batch)
+    if items is None or not isinstance(loss, RowLoss):
+        return value
+    of_items: Tensor = loss(items, batch.of_items())
+    return (value + of_items) / 2

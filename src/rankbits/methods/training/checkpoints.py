@@ -11,7 +11,7 @@ import time
 import warnings
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,10 @@ from rankbits import _files
 from rankbits._check import extra
 from rankbits._tensors import TensorFile
 from rankbits.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    from rankbits.methods.training.preparation import Preparation
+
 
 VERSION = 2  # 1: before the configuration of a training had one set of names
 _NAME = "checkpoint.safetensors"
@@ -151,3 +155,14 @@ def _make_folder(folder: Path) -> None:
         raise InputError(
             f"checkpoint must be a folder, {folder} cannot be created: {error}"
         ) from None
+
+
+def stage_checkpoints(preparation: "Preparation", stage: str) -> Checkpoints:
+    """Where a training before that of the bits saves its state."""
+    config = preparation.config
+    return Checkpoints(
+        None if config.checkpoint is None else Path(config.checkpoint) / stage,
+        f"{stage} of {preparation.fingerprint}",
+        resume=config.resume,
+        every_seconds=config.checkpoint_seconds,
+    )

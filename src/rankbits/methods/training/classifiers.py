@@ -20,11 +20,11 @@ from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.inputs import Augment, Inputs, leave_rows
 from rankbits.methods.training.layers import Posterior
 from rankbits.methods.training.log import ProgressCallback
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.sample_pool import measure_doubt
 from rankbits.methods.training.trainer import TrainingTask, run_training
 
@@ -57,6 +57,7 @@ class ClassifierTask:
     targets: np.ndarray | None = None  # probabilities (n, C) of the classes; None: those of y
     smoothing: float = 0.0  # share of a label that is spread over all classes
     block: int = 4096  # rows that are classified at a time
+    augment: Augment = leave_rows
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
     progress: ProgressCallback = lambda record: None
     name: str = "the class posterior"  # for errors
@@ -130,6 +131,7 @@ def train_classifiers(task: ClassifierTask) -> TrainedClassifiers:
             inputs=task.rows,
             supervision=task.supervision,
             config=task.config,
+            augment=task.augment,
             checkpoints=task.checkpoints,
             progress=task.progress,
             method_name=task.name,

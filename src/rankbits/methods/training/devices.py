@@ -1,7 +1,13 @@
-"""Where training runs: the device, torch's threads, torch's generators."""
+"""Where and how training computes: the device, torch's threads and generators, mixed precision.
+
+In mixed precision a network multiplies in bfloat16, everything else stays in float32: weights,
+their gradients and moments, losses and statistics. It is used only where the processor has
+instructions for products of bfloat16; elsewhere they are emulated and slow.
+"""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 
 import torch
 
@@ -41,3 +47,21 @@ def own_generators() -> Iterator[None]:
     cuda = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=cuda):
         yield
+
+
+def use_mixed_precision(precision: str) -> bool:
+    """Whether a training with this `precision` multiplies in bfloat16 on this processor."""
+    return precision == "mixed" and multiplies_bfloat16()
+
+
+@cache
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for products of bfloat16."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    has_instructions = any(getattr(torch.cpu, name, lambda: False)() for name in names)
+    return has_instructions and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def mixed_precision(is_mixed: bool) -> AbstractContextManager[object]:
+    """A block in which networks on the processor multiply in bfloat16, if so."""
+    return torch.autocast("cpu", torch.bfloat16) if is_mixed else nullcontext()

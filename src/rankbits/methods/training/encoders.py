@@ -2,10 +2,11 @@
 
     [backbone] -> standardize -> [anchors, or class posterior] -> body
 
-The backbone is a pretrained network and may be absent; the rest is the head. Bits that keep the
-geometry of the rows, if there are any, follow those of the head.
+The backbone is a pretrained network and may be absent (`vision.backbone_encoder` has it); the rest
+is the head. Bits that keep the geometry of the rows, if there are any, follow those of the head.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,21 +15,22 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
 from rankbits.methods.training.geometry import Geometry
 from rankbits.methods.training.inputs import Inputs
-from rankbits.methods.training.kinds import KINDS, check_architecture
+from rankbits.methods.training.kinds import (
+    KINDS,
+    Architecture,
+    backbone_encoder_class,
+    check_architecture,
+)
 from rankbits.methods.training.layers import (
     ClassPosterior,
-    ImageLayer,
-    NetworkLogits,
     Posterior,
     RbfFeatures,
     Standardize,
 )
 
 _BLOCK = 1024
-_SAMPLE = 1000  # images from which layers learn before any gradient
 _READER: dict[
     str, Any
 ] = {  # of the beliefs of a network that learned the classes: its own layers are a.hidden
@@ -42,50 +44,33 @@ _READER: dict[
 
 
 class Encoder(nn.Module):
-    """A backbone, if any, and a head; a frozen backbone stays in evaluation mode whatever happens.
+    """A head, from rows to the logits of trained bits, and the geometry of the rows, if any."""
 
-    A backbone that is tuned keeps the statistics of its batch normalization, unless told otherwise:
-    its weights were trained with them, and batches of other pictures have others.
-    """
-
-    def __init__(
-        self,
-        architecture: Architecture,
-        backbone: nn.Module | None = None,
-        keeps_statistics: bool = True,
-    ) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.keeps_statistics = keeps_statistics
         self.architecture = architecture
-        self.backbone = backbone
-        self.head = _build_head(architecture)
+        self.head = self._build_head(architecture)
         self.geometry: Geometry | None
         self.register_module("geometry", _build_geometry(architecture))
-        self.is_frozen = False
-        self.n_last: int | None = None
 
-    def tune_last(self, n_last: int | None) -> None:
-        """Let a training reach the last blocks of the backbone only; None for all."""
-        self.n_last = n_last
+    @property
+    def block(self) -> int:
+        """Rows that are encoded at a time."""
+        return KINDS[self.architecture.kind].block
 
-    def freeze_backbone(self) -> None:
-        """Keep the backbone as it is: no gradients, running statistics untouched."""
-        self.is_frozen = True
-        if self.backbone is not None:
-            self.backbone.requires_grad_(False).eval()
+    def build_alike(self) -> "Encoder":
+        """An encoder like this one with fresh weights, to be trained."""
+        return Encoder(self.architecture)
 
-    def train(self, mode: bool = True) -> "Encoder":
-        super().train(mode)
-        if self.backbone is not None:
-            if self.is_frozen:
-                self.backbone.eval()
-            elif self.keeps_statistics:
-                keep_statistics(self.backbone)
-        return self
+    def select_trained(self, fresh: "Encoder") -> nn.Module:
+        """The part of a fresh encoder that gradients reach."""
+        return fresh
+
+    def join(self, part: "Encoder") -> "Encoder":
+        """The encoder of raw rows, of a trained one that this one is the frame of."""
+        return part
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.backbone is not None:
-            x = self.backbone(x)
         x = x.float()
         if self.geometry is None:
             logits: Tensor = self.head(x)
@@ -101,20 +86,42 @@ class Encoder(nn.Module):
                 probabilities = x[:, self.architecture.n_classes :]
         return x, probabilities
 
+    def _build_head(self, a: Architecture) -> nn.Sequential:
+        head = nn.Sequential()
+        n_inputs = a.input_shape[-1]
+        head.add_module("standardize", Standardize(n_inputs))
+        if a.n_anchors:
+            head.add_module("anchors", RbfFeatures(n_inputs, a.n_anchors))
+            head.add_module("rescale", Standardize(a.n_anchors))
+            n_inputs = a.n_anchors
+        if a.posterior:
+            head.add_module("posterior", self._build_posterior(a, n_inputs))
+            head.add_module("rescale", Standardize(2 * a.n_classes))
+            n_inputs = 2 * a.n_classes
+            a = replace(a, kind="mlp", **_READER) if KINDS[a.kind].learns_classes else a
+        head.add_module("body", KINDS[a.kind].network(a, n_inputs, a.trained_bits))
+        return head
 
-def build_encoder(
-    architecture: Architecture, backbone: nn.Module | None = None, *, keeps_statistics: bool = True
-) -> Encoder:
+    def _build_posterior(self, a: Architecture, n_inputs: int) -> Posterior:
+        """Networks that tell classes apart, or small classifiers of vectors."""
+        kind = KINDS[a.kind]
+        if kind.learns_classes:
+            return Posterior([kind.network(a, n_inputs, a.n_classes) for _ in range(a.posterior)])
+        return ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)
+
+
+def build_encoder(architecture: Architecture) -> Encoder:
     """An encoder with fresh weights, drawn from torch's current generator."""
     check_architecture(architecture)
-    return Encoder(architecture, backbone, keeps_statistics)
+    return Encoder(architecture)
 
 
-def keep_statistics(backbone: nn.Module) -> None:
-    """Let batch normalization use the statistics that it has instead of those of the batch."""
-    for layer in backbone.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            layer.eval()
+def rebuild_encoder(architecture: Architecture, weights: Mapping[str, Tensor]) -> Encoder:
+    """An encoder of a checked architecture that takes these weights, if they are its own."""
+    if architecture.backbone:
+        encoder: Encoder = backbone_encoder_class().rebuild(architecture, weights)
+        return encoder
+    return Encoder(architecture)
 
 
 def learn_scales(
@@ -133,12 +140,6 @@ def learn_scales(
             scaled = modules["standardize"].cpu()(rows.float())
             cast(RbfFeatures, modules["anchors"]).learn(scaled, rng)
             cast(Standardize, modules["rescale"]).learn(modules["anchors"](scaled))
-    image_layers = [layer for layer in encoder.head.modules() if isinstance(layer, ImageLayer)]
-    if image_layers:
-        chosen = torch.from_numpy(rng.permutation(len(rows))[:_SAMPLE])
-        sample = modules["standardize"].cpu()(rows[chosen].float())
-        for layer in image_layers:
-            layer.learn(sample)
     return constant
 
 
@@ -155,30 +156,3 @@ def encode_rows(module: nn.Module, inputs: Inputs, block: int = _BLOCK) -> Tenso
 def _build_geometry(a: Architecture) -> Geometry | None:
     n_classes = a.n_classes if a.posterior else 0
     return Geometry(a.input_shape[-1], n_classes, a.geometry_bits) if a.geometry_bits else None
-
-
-def _build_head(a: Architecture) -> nn.Sequential:
-    head = nn.Sequential()
-    n_inputs = a.input_shape[-1]
-    head.add_module("standardize", Standardize(n_inputs))
-    if a.n_anchors:
-        head.add_module("anchors", RbfFeatures(n_inputs, a.n_anchors))
-        head.add_module("rescale", Standardize(a.n_anchors))
-        n_inputs = a.n_anchors
-    if a.posterior:
-        head.add_module("posterior", _build_posterior(a, n_inputs))
-        head.add_module("rescale", Standardize(2 * a.n_classes))
-        n_inputs = 2 * a.n_classes
-        a = replace(a, kind="mlp", **_READER) if KINDS[a.kind].learns_classes else a
-    head.add_module("body", KINDS[a.kind].build(a, n_inputs, a.trained_bits))
-    return head
-
-
-def _build_posterior(a: Architecture, n_inputs: int) -> Posterior:
-    """Networks that tell classes apart, before the head or in it, or classifiers of vectors."""
-    if a.fine_tune:
-        return Posterior([NetworkLogits(k, a.n_classes) for k in range(a.posterior)])
-    kind = KINDS[a.kind]
-    if kind.learns_classes:
-        return Posterior([kind.build(a, n_inputs, a.n_classes) for _ in range(a.posterior)])
-    return ClassPosterior(n_inputs, a.n_classes, a.posterior_width, a.posterior)

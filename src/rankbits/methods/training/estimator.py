@@ -9,6 +9,7 @@ import math
 import time
 from abc import abstractmethod
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,18 +24,18 @@ from rankbits.methods.base import BaseHasher
 from rankbits.methods.registry import known_name
 from rankbits.methods.stored_arrays import MOST_FEATURES
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training import backbones, growing
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training import growing
+from rankbits.methods.training.config import read_parameters
 from rankbits.methods.training.devices import limit_threads, own_generators
-from rankbits.methods.training.encoders import Encoder, build_encoder, encode_rows
+from rankbits.methods.training.encoders import Encoder, encode_rows, rebuild_encoder
+from rankbits.methods.training.examples import Examples, build_reader
 from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
-from rankbits.methods.training.kinds import KINDS, check_architecture
-from rankbits.methods.training.method import MethodDefinition
+from rankbits.methods.training.kinds import KINDS, Architecture, check_architecture
+from rankbits.methods.training.logged_queries import LoggedQueries
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.preparation import LoggedQueries, prepare
+from rankbits.methods.training.preparation import MethodDefinition, prepare
 from rankbits.methods.training.recipes import Recipes
-from rankbits.methods.training.tuned_networks import rebuild_backbone
 
 _FACTS = {
     "encoder": dict,
@@ -110,35 +111,46 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
             and a backbone is tuned to them: the tuned networks say how likely their classes are,
             one more network learns from all rows, and it alone encodes.
         """
-        if self.classes == "grow":
+        parameters = read_parameters(self)
+        rows = self._training_rows(X, y)
+        if parameters.classes == "grow":
             if unlabelled is not None:
                 raise InputError("unlabelled must be None with classes='grow'")
-            return self._fit_growing(X, y, query_X, judgements)
-        started = time.perf_counter()
-        rows = self._training_rows(X, y)
-        logged = self._read_queries(query_X, judgements, y)
-        others = None if unlabelled is None else self._read_more_rows("unlabelled", unlabelled)
-        with limit_threads(self.n_threads), own_generators(), all_memory_kept():
-            preparation = prepare(self, self._define_method(), rows, y, logged, others)
+            has_log = query_X is not None or judgements is not None
+            return self._fit_growing(parameters, rows, y, has_log)
+        reader = build_reader(parameters, rows)
+        if unlabelled is not None:
+            reader.add_unlabelled(self._read_more_rows("unlabelled", unlabelled))
+        if query_X is None and judgements is None:
+            return self._fit_examples(Examples(reader, y))
+        queries = self._read_queries(query_X, y)
+        return self._fit_examples(LoggedQueries(reader, queries, judgements))
+
+    def _fit_examples(self, examples: Examples) -> Self:
+        """Fit to rows that are checked, with the parameters of their reader."""
+        started, parameters = time.perf_counter(), examples.reader.parameters
+        with limit_threads(parameters.n_threads), own_generators(), all_memory_kept():
+            preparation = prepare(self._define_method(), examples)
             trained = train(preparation)
             fitted = assemble(preparation, trained, time.perf_counter() - started)
         self.encoder_, self.query_encoder_ = fitted.encoder, fitted.query_encoder
         self.history_, self.report_ = fitted.history, fitted.report
         return self
 
-    def _fit_growing(self, X: Any, y: Any, query_X: Any, judgements: Any) -> Self:
+    def _fit_growing(
+        self, parameters: TrainingParameters, rows: np.ndarray, y: Any, has_log: bool
+    ) -> Self:
         """Fit the geometry of the rows, and the same method with fewer bits beside it."""
-        check_parameters(self)
-        rows = self._training_rows(X, y)
-        has_log = query_X is not None or judgements is not None
-        labels = growing.read_class_labels(self, rows, y, has_log)
+        labels = growing.read_class_labels(parameters, rows, y, has_log)
         inputs = torch.from_numpy(rows)
-        with limit_threads(self.n_threads):
+        with limit_threads(parameters.n_threads):
             metric = growing.learn_metric(inputs, labels)
             units = encode_rows(metric, inputs)
-            n_geometry = growing.count_geometry_bits(self.n_bits, units)
-        of_classes = clone(self).set_params(classes="fixed", n_bits=self.n_bits - n_geometry)
-        of_classes.fit(X, y)
+            n_geometry = growing.count_geometry_bits(parameters.n_bits, units)
+        changes: dict[str, Any] = {"classes": "fixed", "n_bits": parameters.n_bits - n_geometry}
+        of_classes = clone(self).set_params(**changes)
+        reader = build_reader(replace(parameters, **changes), rows)
+        of_classes._fit_examples(Examples(reader, y))
         self.encoder_, self.query_encoder_ = of_classes.encoder_, of_classes.query_encoder_
         if n_geometry:
             with limit_threads(self.n_threads):
@@ -151,22 +163,15 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         self.report_ = {**of_classes.report_, "geometry_bits": n_geometry}
         return self
 
-    def _read_queries(
-        self,
-        query_X: Any,
-        judgements: Any,
-        y: Any,
-    ) -> LoggedQueries | None:
+    def _read_queries(self, query_X: Any, y: Any) -> np.ndarray:
         """Logged queries, checked as rows are."""
-        if query_X is None and judgements is None:
-            return None
         if query_X is None:
             raise InputError("query_X must be given with judgements; judgements over (X, X) are y")
         if y is not None:
             raise InputError(
                 "y must be None with query_X; judgements say what is relevant to queries"
             )
-        return LoggedQueries(self._read_more_rows("query_X", query_X), judgements)
+        return self._read_more_rows("query_X", query_X)
 
     def _read_more_rows(self, name: str, rows: Any) -> np.ndarray:
         """Rows of an argument beside X, checked as those of X are."""
@@ -177,7 +182,10 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
 
     @abstractmethod
     def _build_loss(self, supervision: Supervision) -> nn.Module:
-        """A fresh loss: a module with forward(logits, batch) -> scalar; it may own parameters."""
+        """The loss: a module with forward(logits, batch) -> scalar; it may own parameters.
+
+        It is built once for a fit, with torch's generator seeded; every restart gets a copy.
+        """
 
     def _query_values(self, phi: Tensor, levels: Tensor, **lists: Any) -> Tensor:
         """Value of each query at codes phi of ±1, which validation maximizes: tie-aware AP."""
@@ -242,10 +250,9 @@ class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n
         return torch.tanh(logits).numpy()
 
     def _encode_rows(self, encoder: Encoder, rows: np.ndarray) -> Tensor:
-        block = _choose_block(encoder.architecture)
         takes_megabytes = rows.ndim > 2 and len(rows) > 1
         with limit_threads(self.n_threads), all_memory_kept() if takes_megabytes else nullcontext():
-            return encode_rows(encoder, torch.from_numpy(rows), block)
+            return encode_rows(encoder, torch.from_numpy(rows), encoder.block)
 
     @property
     def _has_query_map(self) -> bool:
@@ -348,7 +355,7 @@ def _rebuild_encoder(architecture: Architecture, tensors: dict[str, Tensor]) -> 
     check_architecture(architecture)
     _require_weights(architecture, tensors)
     with torch.device("meta"):  # shapes only: a wrong architecture costs no memory
-        encoder = build_encoder(architecture, rebuild_backbone(architecture, tensors))
+        encoder = rebuild_encoder(architecture, tensors)
     if _describe(encoder.state_dict()) != _describe(tensors):
         raise FileFormatError("its arrays are not those of the encoder it describes")
     encoder.load_state_dict(tensors, assign=True)
@@ -375,9 +382,3 @@ def _check_images(X: np.ndarray) -> np.ndarray:
     if X.dtype.kind not in "biuf" or 0 in X.shape:
         raise InputError(f"X must be numbers, at least one row, got {_check.describe(X)}")
     return X
-
-
-def _choose_block(architecture: Architecture) -> int:
-    if architecture.backbone:
-        return backbones.BLOCK
-    return KINDS[architecture.kind].block

@@ -1,76 +1,166 @@
-"""Rows as a training reads them: a tensor, or the activations of several views of each picture.
+"""Rows as a training reads them: which rows, in which of their views, and how they are changed.
 
-Notation: V views, n rows, maps of shape (C, H, W).
+They are a tensor, or rows of which there are several views. A batch of them may be mixed and get
+noise, and some of them are held out for validation.
 """
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rankbits._mapped import unchanged
+from rankbits.errors import InputError
+from rankbits.methods.supervision import Supervision
+
+_SPLIT_STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
 
 
-class Activations:
-    """Maps of n rows in V views, read as a tensor of rows would be.
+class RowViews(ABC):
+    """Rows in several views, read as a tensor of rows would be.
 
-    An index gives the maps of the pictures as they are; `draw` gives one of their views each.
+    An index gives the rows in their first view; `draw` gives one of their views each.
     """
 
-    def __init__(
-        self, maps: np.ndarray, device: torch.device, rows: np.ndarray | None = None
-    ) -> None:
-        self.maps, self.device = maps, device  # (V, rows of the file, C, H, W) float16, mapped
-        self.rows = np.arange(maps.shape[1]) if rows is None else rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    device: torch.device
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """(n, C, H, W)."""
-        return (len(self.rows), *self.maps.shape[2:])
+        """Of a tensor of the rows in one view."""
 
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
     def __getitem__(self, chosen: slice | Tensor) -> Tensor:
-        rows = self.rows[chosen if isinstance(chosen, slice) else chosen.cpu().numpy()]
-        return self._read(np.zeros(len(rows), np.int64), rows)
+        """Some rows in their first view."""
 
+    @abstractmethod
     def draw(self, chosen: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Maps of rows, each in a view drawn at random."""
-        views = rng.integers(len(self.maps), size=len(chosen))
-        return self._read(views, self.rows[chosen])
+        """Rows, each in a view drawn at random."""
 
-    def select_view(self, view: int) -> "Activations":
-        """The rows in one of their views."""
-        return Activations(self.maps[view : view + 1], self.device, self.rows)
-
-    def take(self, chosen: np.ndarray) -> "Activations":
+    @abstractmethod
+    def take(self, chosen: np.ndarray) -> "RowViews":
         """Some of the rows."""
-        return Activations(self.maps, self.device, self.rows[chosen])
 
-    def to(self, device: torch.device) -> "Activations":
+    @abstractmethod
+    def to(self, device: torch.device) -> "RowViews":
         """The same rows, read to another device."""
-        return Activations(self.maps, device, self.rows)
-
-    def _read(self, views: np.ndarray, rows: np.ndarray) -> Tensor:
-        with unchanged(self.maps):
-            return torch.from_numpy(self.maps[views, rows]).to(self.device)
 
 
-Inputs = Tensor | Activations
+Inputs = Tensor | RowViews
+Augment = Callable[[Tensor, np.random.Generator], Tensor]  # the rows of a batch, changed a little
 
 
-def move_to(inputs: Inputs | None, device: torch.device) -> Inputs | None:
-    """The rows, if there are any, on a device."""
-    return None if inputs is None else inputs.to(device)
+def leave_rows(x: Tensor, rng: np.random.Generator) -> Tensor:
+    """Rows as they are."""
+    return x
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Partners of the rows of a batch, and the share that each row keeps."""
+
+    partners: np.ndarray
+    weights: np.ndarray
 
 
 def take_rows(inputs: Inputs, rows: np.ndarray) -> Inputs:
     """Some rows, of the same kind."""
-    return inputs.take(rows) if isinstance(inputs, Activations) else inputs[torch.from_numpy(rows)]
+    return inputs.take(rows) if isinstance(inputs, RowViews) else inputs[torch.from_numpy(rows)]
 
 
 def read_rows(inputs: Inputs, rows: np.ndarray, rng: np.random.Generator) -> Tensor:
-    """Rows of a batch: as they are, or of activations one of their views each."""
-    if isinstance(inputs, Activations):
+    """Rows of a batch: as they are, or one of their views each."""
+    if isinstance(inputs, RowViews):
         return inputs.draw(rows, rng)
     return inputs[torch.from_numpy(rows)]
+
+
+def draw_mixture(
+    rows: np.ndarray, classes: np.ndarray | None, mixup: float, rng: np.random.Generator
+) -> Mixture | None:
+    """Draw a share λ from Beta(mixup, mixup), at least a half, and a partner for each row.
+
+    The partner is of the row's own class, so that the levels of the batch stay true; without
+    classes it is another row of the batch, and the loss has to know of it.
+    """
+    if mixup == 0:
+        return None
+    weights = rng.beta(mixup, mixup, len(rows))
+    weights = np.maximum(weights, 1 - weights)
+    if classes is None:
+        return Mixture(rng.permutation(rows), weights)
+    order = np.argsort(classes, kind="stable")
+    starts = np.searchsorted(classes[order], classes[rows], "left")
+    ends = np.searchsorted(classes[order], classes[rows], "right")
+    return Mixture(order[rng.integers(starts, ends)], weights)
+
+
+def mix_rows(
+    inputs: Inputs,
+    rows: np.ndarray,
+    mixture: Mixture | None,
+    part: slice,
+    rng: np.random.Generator,
+) -> Tensor:
+    """The rows of a process's part of the batch, mixed with their partners."""
+    x = read_rows(inputs, rows[part], rng)
+    if mixture is None:
+        return x
+    others = read_rows(inputs, mixture.partners[part], rng)
+    weights = torch.from_numpy(mixture.weights[part]).to(x.device, torch.float32)
+    weights = weights.reshape(-1, *[1] * (x.dim() - 1))
+    return weights * x.float() + (1 - weights) * others.float()
+
+
+def add_noise(x: Tensor, scale: Tensor, noise: float, draws: Tensor) -> Tensor:
+    """Gaussian noise in units of each feature's scale; `draws` are standard normal."""
+    return x + noise * scale * draws
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Rows to train on and rows to score on, both ascending."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether rows are kept to score on."""
+        return len(self.held_out) > 0
+
+    def take_training(self, inputs: Inputs) -> Inputs:
+        """The inputs of the training rows; all of them, not copied, if none is held out."""
+        return take_rows(inputs, self.train) if self.holds_out else inputs
+
+    def to_json(self) -> dict[str, Any]:
+        """Sizes and a hash of the held-out rows."""
+        digest = hashlib.sha256(self.held_out.astype("<i8").tobytes()).hexdigest()
+        return {"train": len(self.train), "held_out": len(self.held_out), "sha256": digest}
+
+
+def keep_all(n: int) -> RowSplit:
+    """A split of n rows that holds out none."""
+    return RowSplit(np.arange(n), np.empty(0, np.int64))
+
+
+def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit:
+    """Hold out a random share of the rows; the rest must still say what is relevant."""
+    n = len(supervision)
+    n_held_out = round(fraction * n)
+    if fraction > 0 and not 2 <= n_held_out <= n - 2:
+        raise InputError(
+            f"validation_fraction must leave two rows on either side, got {fraction} of {n} rows"
+        )
+    order = np.random.default_rng([seed, _SPLIT_STREAM]).permutation(n)
+    split = RowSplit(np.sort(order[n_held_out:]), np.sort(order[:n_held_out]))
+    if n_held_out:
+        supervision.take(split.train).check_contrast()
+    return split

@@ -4,7 +4,6 @@ What they learn lies in buffers, so that it is saved with the weights and no opt
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,14 +20,6 @@ _CLASSIFIER_DROPOUT = 0.3
 
 class DataLayer(nn.Module):
     """A layer that learns from rows before any gradient, in a method `learn`."""
-
-
-class ImageLayer(DataLayer, ABC):
-    """Such a layer inside a network: it learns from some images, standardized by channel."""
-
-    @abstractmethod
-    def learn(self, images: Tensor) -> None:
-        """Learn from images (n, height, width, channels)."""
 
 
 def settled_buffers(module: nn.Module) -> dict[str, Tensor]:
@@ -137,17 +128,6 @@ class Posterior(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.logits(x).mean(1)
         return class_beliefs(logits)
-
-
-class NetworkLogits(nn.Module):
-    """The logits of one network among those of several, side by side."""
-
-    def __init__(self, number: int, n_classes: int) -> None:
-        super().__init__()
-        self.start, self.end = number * n_classes, (number + 1) * n_classes
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, self.start : self.end]
 
 
 class ClassPosterior(Posterior):

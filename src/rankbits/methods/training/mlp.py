@@ -5,7 +5,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm1d, Dropout
 
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
@@ -31,14 +31,14 @@ class Mlp(nn.Module):
         logits: Tensor = self.layers(x)
         return logits if self.skip is None else logits + self.skip(x)
 
-
-def check_vectors(a: Architecture) -> None:
-    """Refuse rows that are not vectors."""
-    if len(a.input_shape) != 1:
-        raise InputError(
-            f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
-            f"{a.input_shape}; images go to encoder='cnn', 'resnet' or 'backbone'"
-        )
+    @staticmethod
+    def check(a: Architecture) -> None:
+        """Refuse rows that are not vectors."""
+        if len(a.input_shape) != 1:
+            raise InputError(
+                f"X must have shape (n, features) for encoder {a.kind!r}, got rows of shape "
+                f"{a.input_shape}; images go to encoder='cnn', 'resnet' or 'backbone'"
+            )
 
 
 def _build_normalization(name: str, size: int) -> list[nn.Module]:

@@ -12,17 +12,22 @@ Notation: K classifiers, C classes, x rows of norm sqrt(d), T the factor of the 
 are drawn with.
 """
 
+import copy
 import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
+from rankbits.methods.training.checkpoints import (
+    Checkpoints,
+    compute_fingerprint,
+    stage_checkpoints,
+)
 from rankbits.methods.training.classifiers import (
     Classifiers,
     ClassifierTask,
@@ -31,9 +36,20 @@ from rankbits.methods.training.classifiers import (
     train_classifiers,
 )
 from rankbits.methods.training.config import TrainingConfig, common_config
-from rankbits.methods.training.layers import ClassPosterior, Posterior, scale_to_one_norm
+from rankbits.methods.training.encoders import Encoder
+from rankbits.methods.training.layers import (
+    ClassPosterior,
+    Posterior,
+    Standardize,
+    scale_to_one_norm,
+)
 from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.sample_pool import SamplePool, draw_pool, match_doubt
+from rankbits.methods.training.sample_pool import DrawnClasses, SamplePool, draw_pool, match_doubt
+from rankbits.methods.training.trained_part import BitsStart, build_trained_part
+
+if TYPE_CHECKING:
+    from rankbits.methods.training.preparation import Preparation
+
 
 NOISES = (0.15, 0.35, 0.7)
 STAGES = (*(f"pilot-{noise}" for noise in NOISES), "posterior")  # trainings before that of the bits
@@ -190,3 +206,48 @@ def choose_width(n_rows: int) -> int:
     """Width of a classifier of n rows: the power of two nearest to a quarter of them, in bounds."""
     low, high = _WIDTHS
     return int(min(high, max(low, 2 ** round(math.log2(max(n_rows, 4) / 4)))))
+
+
+def start_behind(preparation: "Preparation", posterior: TrainedPosterior) -> BitsStart:
+    """Bits behind classifiers: they are not trained on the rows, but on a pool of noisy ones."""
+    frame = insert_posterior(preparation.encoder, posterior)
+    return BitsStart(
+        frame=frame,
+        config=preparation.config,
+        inputs=posterior.pool.inputs,
+        supervision=DrawnClasses(posterior.pool.probabilities),
+        build_part=lambda: build_trained_part(frame, preparation.initialization),
+        posterior_report=posterior.report,
+    )
+
+
+def train_posterior(preparation: "Preparation") -> TrainedPosterior:
+    """Train the classifiers of vectors whose posterior the bits read."""
+    config, encoder = preparation.config, preparation.encoder
+    architecture = encoder.architecture
+    shape = PosteriorShape(
+        n_features=architecture.input_shape[-1],
+        n_classes=architecture.n_classes,
+        width=architecture.posterior_width,
+        n_classifiers=architecture.posterior,
+    )
+    standardize = dict(encoder.head.named_children())["standardize"].to(preparation.device)
+    rows = preparation.head_inputs.to(preparation.device)
+    return learn_posterior(
+        shape,
+        standardize(rows.float()),
+        preparation.supervision.take(preparation.split.train),
+        config.seed,
+        lambda stage: stage_checkpoints(preparation, stage),
+        config.posterior_cache,
+    )
+
+
+def insert_posterior(encoder: Encoder, posterior: TrainedPosterior) -> Encoder:
+    """A copy of the encoder with the trained classifiers, and the scales of what they say."""
+    encoder = copy.deepcopy(encoder)
+    parts = dict(encoder.head.named_children())
+    parts["posterior"].load_state_dict(posterior.classifiers.state_dict())
+    encoder.head.requires_grad_(False).to(posterior.pool.inputs.device).eval()
+    cast(Standardize, parts["rescale"]).learn(posterior.pool.inputs)
+    return encoder

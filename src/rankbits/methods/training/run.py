@@ -15,25 +15,38 @@ from torch import Tensor, nn
 
 from rankbits.methods.query_log import QueryLog
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training import augmentation, parallel, schedules
-from rankbits.methods.training.augmentation import Mixture
-from rankbits.methods.training.averaging import WeightAverage
+from rankbits.methods.training import parallel
 from rankbits.methods.training.batches import (
     Batch,
     LogSampler,
     StepRows,
     build_log_sampler,
     build_sampler,
+    compute_loss,
+    reads_chances,
 )
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.divergence import DivergenceGuard
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.inputs import (
+    Augment,
+    Inputs,
+    Mixture,
+    add_noise,
+    draw_mixture,
+    leave_rows,
+    mix_rows,
+)
 from rankbits.methods.training.layers import Standardize
-from rankbits.methods.training.losses import compute_loss, reads_chances
-from rankbits.methods.training.maps import has_two_maps, item_map, query_map
-from rankbits.methods.training.optimizers import Optimizer, build_optimizer
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
+from rankbits.methods.training.optimizers import (
+    Optimizer,
+    WeightAverage,
+    build_optimizer,
+    rate_factor,
+    relaxation_slope,
+)
+from rankbits.methods.training.trained_part import has_two_maps, item_map, query_map
 
 
 class TrainingRun:
@@ -48,10 +61,11 @@ class TrainingRun:
         config: TrainingConfig,
         method_name: str = "the method",
         query_inputs: Inputs | None = None,
+        augment: Augment = leave_rows,
     ) -> None:
         self.module, self.loss, self.inputs = module, loss, inputs
         self.query_inputs = inputs if query_inputs is None else query_inputs
-        self.supervision, self.config = supervision, config
+        self.supervision, self.config, self.augment = supervision, config, augment
         self.sample = _build_step_sampler(supervision, config)
         self.optimizer: Optimizer = build_optimizer(module, loss, config)
         self.average = WeightAverage(module, config.ema) if config.ema else None
@@ -76,8 +90,8 @@ class TrainingRun:
         batches, losses = self.sample(rng), []
         for number, rows in enumerate(batches):
             progress = (self.epoch + number / len(batches)) / config.epochs
-            factor = schedules.rate_factor(config.schedule, progress, config.warm_up)
-            alpha = schedules.relaxation_slope(config.alpha, config.alpha_end, progress)
+            factor = rate_factor(config.schedule, progress, config.warm_up)
+            alpha = relaxation_slope(config.alpha, config.alpha_end, progress)
             losses.append(self._step(rows, alpha, factor, rng, noise))
         self.guard.require_sound_weights(self.optimizer.n_steps, self.module)
         self.epoch += 1
@@ -134,7 +148,7 @@ class TrainingRun:
         """With which rows, and how much of them, those of a batch are mixed."""
         config = self.config
         classes = None if config.mixes_classes else self.supervision.classes
-        return augmentation.draw_mixture(rows, classes, config.mixup, rng)
+        return draw_mixture(rows, classes, config.mixup, rng)
 
     def _read_rows(
         self,
@@ -146,12 +160,10 @@ class TrainingRun:
     ) -> Tensor:
         """The part of the rows of a batch that this process encodes, augmented."""
         config, part = self.config, parallel.own_share(len(rows))
-        x = augmentation.mix_rows(inputs, rows, mixture, part, rng)
-        if config.flip or config.shift:
-            x = augmentation.move_images(x, config.flip, config.shift, rng)
+        x = self.augment(mix_rows(inputs, rows, mixture, part, rng), rng)
         if config.noise:
             draws = torch.randn(len(rows), *x.shape[1:], generator=noise)[part].to(x.device)
-            x = augmentation.add_noise(x, self.noise_scale, config.noise, draws)
+            x = add_noise(x, self.noise_scale, config.noise, draws)
         return x
 
     def _descend(self, loss: Tensor, factor: float) -> None:

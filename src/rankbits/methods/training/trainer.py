@@ -22,7 +22,7 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.devices import own_generators
-from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.inputs import Augment, Inputs, leave_rows
 from rankbits.methods.training.log import ProgressCallback, TrainingLog
 from rankbits.methods.training.run import TrainingRun, select_prefix
 
@@ -33,7 +33,8 @@ Score = Callable[[nn.Module], float]
 class TrainingTask:
     """What to train, on what, and how.
 
-    `build_module` and `build_loss` draw fresh weights from torch's generator; it is seeded first.
+    `build_module` draws fresh weights from torch's generator; it is seeded first. `build_loss`
+    gives every restart a loss of its own, with the same first weights.
     """
 
     build_module: Callable[[], nn.Module]
@@ -42,6 +43,7 @@ class TrainingTask:
     supervision: Supervision
     config: TrainingConfig
     query_inputs: Inputs | None = None  # of logged queries; None if every row is a query
+    augment: Augment = leave_rows
     score: Score | None = None
     checkpoints: Checkpoints = field(default_factory=lambda: Checkpoints(None))
     log: TrainingLog = field(default_factory=lambda: TrainingLog(None))
@@ -143,6 +145,7 @@ class _Trainer:
             task.config,
             task.method_name,
             task.query_inputs,
+            task.augment,
         )
         self.best_of_restart, self.n_stale_scores = BestWeights(restart=restart), 0
         if self.saved_tensors:

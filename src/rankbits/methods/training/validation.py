@@ -1,62 +1,21 @@
-"""Validation inside `fit`: rows held out of the training set, and how well they rank each other."""
+"""Validation inside `fit`: how well rows that were held out of the training set rank each other."""
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.inputs import Inputs, take_rows
-from rankbits.methods.training.maps import has_two_maps, item_map, query_map
+from rankbits.methods.training.inputs import Inputs
+from rankbits.methods.training.trained_part import has_two_maps, item_map, query_map
 
 MOST_ROWS = 2048
 _GRID = 1024  # bins of the scores of real-valued queries
-_STREAM = 0x5EED  # keeps the split's draws apart from those of restarts and epochs
 
 Objective = Callable[..., Tensor]  # (phi, levels, gallery=, own=) -> value of each query
-
-
-@dataclass(frozen=True)
-class RowSplit:
-    """Rows to train on and rows to score on, both ascending."""
-
-    train: np.ndarray
-    held_out: np.ndarray
-
-    def take_training(self, inputs: Inputs) -> Inputs:
-        """The inputs of the training rows; all of them, not copied, if none is held out."""
-        return take_rows(inputs, self.train) if len(self.held_out) else inputs
-
-    def to_json(self) -> dict[str, Any]:
-        """Sizes and a hash of the held-out rows."""
-        digest = hashlib.sha256(self.held_out.astype("<i8").tobytes()).hexdigest()
-        return {"train": len(self.train), "held_out": len(self.held_out), "sha256": digest}
-
-
-def keep_all(n: int) -> RowSplit:
-    """A split of n rows that holds out none."""
-    return RowSplit(np.arange(n), np.empty(0, np.int64))
-
-
-def split_rows(supervision: Supervision, fraction: float, seed: int) -> RowSplit:
-    """Hold out a random share of the rows; the rest must still say what is relevant."""
-    n = len(supervision)
-    n_held_out = round(fraction * n)
-    if fraction > 0 and not 2 <= n_held_out <= n - 2:
-        raise InputError(
-            f"validation_fraction must leave two rows on either side, got {fraction} of {n} rows"
-        )
-    order = np.random.default_rng([seed, _STREAM]).permutation(n)
-    split = RowSplit(np.sort(order[n_held_out:]), np.sort(order[:n_held_out]))
-    if n_held_out:
-        supervision.take(split.train).check_contrast()
-    return split
 
 
 class HardScore:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.graphs import trace_graph
-from rankbits.methods.training.backbones import FirstBlocks
-from rankbits.methods.training.precision import mixed_precision
+from rankbits.methods.training.devices import mixed_precision
+from rankbits.methods.vision.backbones import FirstBlocks
 
 TORCH = "torch"
 Ask = Callable[[Tensor], np.ndarray]  # rows in, maps out, float16

@@ -12,21 +12,30 @@ Images stay (n, height, width, channels) in memory, the layout in which a proces
 .. [1] K. Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024.
 """
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.cnn import require_images
-from rankbits.methods.training.layers import BatchNorm1d, BatchNorm2d, Dropout, ImageLayer
+from rankbits.methods.training.kinds import Architecture
+from rankbits.methods.training.layers import BatchNorm1d, BatchNorm2d, DataLayer, Dropout
 from rankbits.methods.training.mlp import ACTIVATIONS
+from rankbits.methods.vision.cnn import require_images
 
 WIDTHS = (128, 384, 384)
 _SIDE = 2  # of a patch
 _LEAST_VARIANCE = 5e-4  # is added to that of a direction, so that noise is not blown up
 _OUTPUT_SCALE = 0.125
+
+
+class ImageLayer(DataLayer, ABC):
+    """A layer inside a network that learns from some images, standardized by channel."""
+
+    @abstractmethod
+    def learn(self, images: Tensor) -> None:
+        """Learn from images (n, height, width, channels)."""
 
 
 class PatchWhitening(ImageLayer):
@@ -106,7 +115,7 @@ class ResNet(nn.Module):
         logits: Tensor = self.output(self.dropout(self.scale(maps.amax((2, 3)))))
         return logits
 
-
-def check_pictures(a: Architecture) -> None:
-    """Refuse rows that are no images, or too small to be halved in every stage."""
-    require_images(a, 2 ** len(a.hidden or WIDTHS) + _SIDE - 1)
+    @staticmethod
+    def check(a: Architecture) -> None:
+        """Refuse rows that are no images, or too small to be halved in every stage."""
+        require_images(a, 2 ** len(a.hidden or WIDTHS) + _SIDE - 1)

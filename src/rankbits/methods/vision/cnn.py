@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import BatchNorm2d, Dropout
 from rankbits.methods.training.mlp import ACTIVATIONS
 
@@ -32,10 +32,10 @@ class Cnn(nn.Module):
         logits: Tensor = self.output(self.dropout(maps.mean((2, 3))))
         return logits
 
-
-def check_images(a: Architecture) -> None:
-    """Refuse rows that are no images, or too small to be halved after every stage."""
-    require_images(a, 2 ** len(a.hidden or WIDTHS))
+    @staticmethod
+    def check(a: Architecture) -> None:
+        """Refuse rows that are no images, or too small to be halved after every stage."""
+        require_images(a, 2 ** len(a.hidden or WIDTHS))
 
 
 def require_images(a: Architecture, fewest_pixels: int) -> None:

@@ -15,12 +15,3 @@ def short_posterior():
         patch.setattr(sample_pool, "_FEWEST_SAMPLES", 2000)
         patch.setattr(sample_pool, "_SAMPLES_PER_ROW", 2)
         yield
-
-
-@pytest.fixture(scope="module")
-def pictures():
-    """Pictures (600, 8, 8, 3) and their classes."""
-    pytest.importorskip("torch")
-    from methods.training.spots import draw_pictures
-
-    return draw_pictures()

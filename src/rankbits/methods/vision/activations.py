@@ -25,18 +25,58 @@ from rankbits._mapped import unchanged
 from rankbits.errors import InputError
 from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.training import parallel
-from rankbits.methods.training.augmentation import move_images
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
-from rankbits.methods.training.frozen import name_engine, prepare_network
-from rankbits.methods.training.inputs import Activations
-from rankbits.methods.training.precision import use_mixed_precision
+from rankbits.methods.training.devices import use_mixed_precision
+from rankbits.methods.training.inputs import RowViews
+from rankbits.methods.vision.augmentation import move_images
+from rankbits.methods.vision.frozen import name_engine, prepare_network
 
 _BLOCK = 256
 _SECONDS = 5.0  # from one note of what is done to the next
 _SPARE_BYTES = 1 << 30  # that stay free on the disk
 _FEWEST_VIEWS, _MOST_VIEWS = 2, 8
 _SETTINGS = ("fine_tune", "image_size", "flip", "shift", "precision", "seed")
+
+
+class Activations(RowViews):
+    """Maps of n pictures in V views, of which the first is the pictures as they are."""
+
+    def __init__(
+        self, maps: np.ndarray, device: torch.device, rows: np.ndarray | None = None
+    ) -> None:
+        self.maps, self.device = maps, device  # (V, rows of the file, C, H, W) float16, mapped
+        self.rows = np.arange(maps.shape[1]) if rows is None else rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, C, H, W)."""
+        return (len(self.rows), *self.maps.shape[2:])
+
+    def __getitem__(self, chosen: slice | Tensor) -> Tensor:
+        rows = self.rows[chosen if isinstance(chosen, slice) else chosen.cpu().numpy()]
+        return self._read(np.zeros(len(rows), np.int64), rows)
+
+    def draw(self, chosen: np.ndarray, rng: np.random.Generator) -> Tensor:
+        """Maps of rows, each in a view drawn at random."""
+        views = rng.integers(len(self.maps), size=len(chosen))
+        return self._read(views, self.rows[chosen])
+
+    def select_view(self, view: int) -> "Activations":
+        """The rows in one of their views."""
+        return Activations(self.maps[view : view + 1], self.device, self.rows)
+
+    def take(self, chosen: np.ndarray) -> "Activations":
+        """Some of the rows."""
+        return Activations(self.maps, self.device, self.rows[chosen])
+
+    def to(self, device: torch.device) -> "Activations":
+        """The same rows, read to another device."""
+        return Activations(self.maps, device, self.rows)
+
+    def _read(self, views: np.ndarray, rows: np.ndarray) -> Tensor:
+        with unchanged(self.maps):
+            return torch.from_numpy(self.maps[views, rows]).to(self.device)
 
 
 class ActivationsFile:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from rankbits.methods.training import frozen
-from rankbits.methods.training.backbones import load_backbone, split_backbone
+from rankbits.methods.vision import frozen
+from rankbits.methods.vision.backbones import load_backbone, split_backbone
 
 CPU = torch.device("cpu")
 

@@ -16,11 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.backbones import N_FEATURES, load_backbone, split_backbone
-from rankbits.methods.training.encoders import keep_statistics
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Dropout, Standardize
 from rankbits.methods.training.parameters import count_last_blocks
+from rankbits.methods.vision.backbones import (
+    N_FEATURES,
+    keep_statistics,
+    load_backbone,
+    split_backbone,
+)
 
 _DROPOUT = 0.2
 
@@ -50,6 +54,17 @@ class TunedNetwork(nn.Module):
         return logits
 
 
+class NetworkLogits(nn.Module):
+    """The logits of one network among those of several, side by side."""
+
+    def __init__(self, number: int, n_classes: int) -> None:
+        super().__init__()
+        self.start, self.end = number * n_classes, (number + 1) * n_classes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, self.start : self.end]
+
+
 class TunedNetworks(nn.Module):
     """Logits (n, K C) of rows, by networks that share the first blocks."""
 
@@ -74,13 +89,11 @@ def cut_backbone(backbone: nn.Module, fine_tune: bool | str) -> tuple[nn.Module,
     return (nn.Identity(), backbone) if n_last is None else split_backbone(backbone, n_last)
 
 
-def rebuild_backbone(a: Architecture, weights: Mapping[str, Tensor]) -> nn.Module | None:
-    """What stands before the head of an encoder, with any weights; None if nothing does.
+def rebuild_backbone(a: Architecture, weights: Mapping[str, Tensor]) -> nn.Module:
+    """What stands before the head of an encoder, with any weights.
 
     Networks that do not have all of their weights, by the names of the encoder, are not built.
     """
-    if not a.backbone:
-        return None
     backbone = load_backbone(a.backbone, a.image_size, pretrained=False)
     if not a.fine_tune:
         return backbone

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import rankbits
-from methods.training.spots import build
+from methods.vision.spots import build
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
-from rankbits.methods.training import student, tuning
 from rankbits.methods.training.config import common_config
+from rankbits.methods.vision import student, tuning
 
 N_LABELLED = 500
 

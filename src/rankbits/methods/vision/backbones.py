@@ -8,7 +8,6 @@ maps, the last part turns maps into features. Both share their weights with the 
 """
 
 import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,8 @@ from torch.nn import functional
 
 from rankbits._check import choice, extra
 from rankbits.errors import InputError
-from rankbits.methods.training.devices import choose_device
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.recipes import encoder_kind
 
 N_FEATURES = {"efficientnet-lite0": 1280}  # of a backbone, by its name
 NAMES = tuple(N_FEATURES)
@@ -167,10 +163,8 @@ class _FirstParts(nn.Module):
         return maps
 
 
-def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Module | None:
-    """A copy of the user's own module, or the network of that name; None without a backbone."""
-    if encoder_kind(parameters.encoder) != "backbone":
-        return None
+def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Module:
+    """A copy of the user's own module, or the network of that name."""
     module = user_module(parameters)
     if module is not None:
         return UserBackbone(copy.deepcopy(module))
@@ -180,51 +174,6 @@ def build_backbone(parameters: TrainingParameters, rows: np.ndarray) -> nn.Modul
             f"rows of shape {rows.shape[1:]}"
         )
     return load_backbone(name_backbone(parameters), parameters.image_size)
-
-
-class RowReader:
-    """Rows, and the features that the backbone makes of them before it is trained.
-
-    The backbone is built, and its features are computed, when they are first needed, and once;
-    a reader like another one has its backbone.
-    """
-
-    def __init__(
-        self, parameters: TrainingParameters, rows: np.ndarray, like: "RowReader | None" = None
-    ) -> None:
-        self.parameters, self.rows, self._like = parameters, rows, like
-
-    @cached_property
-    def device(self) -> torch.device:
-        """Where the encoder is trained."""
-        return choose_device(self.parameters.device)
-
-    @cached_property
-    def backbone(self) -> nn.Module | None:
-        """The backbone, on its device; None for an encoder without one."""
-        if self._like is not None:
-            return self._like.backbone
-        if is_auto(self.parameters.encoder):  # which never becomes a backbone
-            return None
-        backbone = build_backbone(self.parameters, self.rows)
-        return None if backbone is None else backbone.to(self.device)
-
-    @cached_property
-    def features(self) -> Tensor:
-        """What the backbone makes of all rows, on the processor."""
-        assert self.backbone is not None  # noqa: S101
-        return compute_features(self.backbone, torch.from_numpy(self.rows), self.device)
-
-    def replace_backbone(self, backbone: nn.Module) -> None:
-        """Read features by another backbone from now on."""
-        self.__dict__["backbone"] = backbone  # what `backbone` computes, computed elsewhere
-        self.__dict__.pop("features", None)
-
-    def comparable_rows(self) -> np.ndarray:
-        """Rows whose distances mean something: vectors as they are, images by their features."""
-        if self.rows.ndim == 2 or self.backbone is None:
-            return self.rows
-        return self.features.numpy()
 
 
 def user_module(parameters: TrainingParameters) -> nn.Module | None:
@@ -252,6 +201,13 @@ def split_backbone(backbone: nn.Module, n_last: int) -> tuple[nn.Module, nn.Modu
     """The part of a backbone that turns rows into maps, and its last blocks."""
     assert isinstance(backbone, EfficientNetLite0 | UserBackbone)  # noqa: S101
     return backbone.split(n_last)
+
+
+def keep_statistics(backbone: nn.Module) -> None:
+    """Let batch normalization use the statistics that it has instead of those of the batch."""
+    for layer in backbone.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.eval()
 
 
 def count_features(backbone: nn.Module, row: Tensor) -> int:

@@ -9,12 +9,14 @@ from torch.nn import functional
 import rankbits
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods.training import classifiers, encoders, network_posterior, run, sample_pool
-from rankbits.methods.training.architecture import Architecture
+from rankbits.methods.training import classifiers, encoders, run, sample_pool
 from rankbits.methods.training.batches import Batch
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Posterior, class_beliefs
 from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.resnet import PatchWhitening
+from rankbits.methods.vision import network_posterior
+from rankbits.methods.vision.readers import learn_image_layers
+from rankbits.methods.vision.resnet import PatchWhitening
 
 pytestmark = pytest.mark.usefixtures("short_posterior")
 
@@ -53,7 +55,9 @@ def fitted():
 def build(architecture, images):
     torch.manual_seed(0)
     encoder = encoders.build_encoder(architecture)
-    encoders.learn_scales(encoder, images, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    encoders.learn_scales(encoder, images, rng)
+    learn_image_layers(encoder, images, rng)
     return encoder.eval()
 
 

@@ -27,12 +27,6 @@ from torch.nn import functional
 
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import parallel
-from rankbits.methods.training.activations import (
-    compute_activations,
-    count_views,
-    draw_view,
-    find_activations,
-)
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 from rankbits.methods.training.classifiers import (
     Classifiers,
@@ -42,18 +36,26 @@ from rankbits.methods.training.classifiers import (
     train_classifiers,
 )
 from rankbits.methods.training.config import TrainingConfig, common_config
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import encode_rows
 from rankbits.methods.training.fields import is_auto
-from rankbits.methods.training.frozen import name_engine
-from rankbits.methods.training.inputs import Activations, Inputs, take_rows
+from rankbits.methods.training.inputs import Inputs, take_rows
 from rankbits.methods.training.layers import Posterior, Standardize, class_beliefs
 from rankbits.methods.training.log import progress_bar
-from rankbits.methods.training.network_posterior import SMOOTHING
 from rankbits.methods.training.parameters import TrainingParameters
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.run import select_prefix
 from rankbits.methods.training.sample_pool import SamplePool, pool_size
-from rankbits.methods.training.tuned_networks import TunedNetwork, TunedNetworks, cut_backbone
+from rankbits.methods.vision.activations import (
+    Activations,
+    compute_activations,
+    count_views,
+    draw_view,
+    find_activations,
+)
+from rankbits.methods.vision.augmentation import build_mover
+from rankbits.methods.vision.frozen import name_engine
+from rankbits.methods.vision.network_posterior import SMOOTHING
+from rankbits.methods.vision.tuned_networks import TunedNetwork, TunedNetworks, cut_backbone
 
 TUNING_STAGE = "tuning/0"  # the folder of the first network, in that of the checkpoint
 BLOCK = 128  # rows that a network is asked about at a time
@@ -181,10 +183,11 @@ class Tuner:
         inputs, logits = take_rows(self.inputs, asked.rows), []
         with mixed_precision(use_mixed_precision(self.config.precision)):
             for view in range(asked.n_views):
-                if isinstance(inputs, Activations):
-                    moved: Inputs = inputs.select_view(view)
+                if isinstance(inputs, Tensor):
+                    moved: Inputs = draw_view(inputs, view, 0, self.config)
                 else:
-                    moved = draw_view(inputs, view, 0, self.config)
+                    assert isinstance(inputs, Activations)  # noqa: S101
+                    moved = inputs.select_view(view)
                 logits.append(encode_rows(network, moved, BLOCK).float())
         return torch.cat(logits)
 
@@ -208,6 +211,7 @@ class Tuner:
                     targets=goal.targets,
                     smoothing=SMOOTHING,
                     block=BLOCK,
+                    augment=build_mover(config),
                     checkpoints=self._checkpoints("tuning", name, goal),
                     progress=progress,
                     name="tuning of the backbone",
@@ -252,7 +256,7 @@ def tune_networks(tuner: Tuner, goal: Goal, n_networks: int) -> list[Tuned]:
     return tuned
 
 
-def gather(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
+def join_networks(tuner: Tuner, tuned: Sequence[Tuned]) -> TunedBackbone:
     """Networks side by side, and a pool of what each of them was asked about."""
     inputs = torch.cat([class_beliefs(one.logits) for one in tuned])
     chances = torch.cat([functional.softmax(one.factor * one.logits, dim=1) for one in tuned])

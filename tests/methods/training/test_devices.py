@@ -6,7 +6,7 @@ import torch
 
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods.training import precision
+from rankbits.methods.training import devices
 
 Y = np.arange(60) % 3
 X = np.random.default_rng(1).normal(size=(60, 16)) + 3 * np.eye(16)[Y]
@@ -15,20 +15,20 @@ QUICK = {"n_bits": 8, "epochs": 3, "n_threads": 1, "random_state": 0, "hidden": 
 
 @pytest.fixture(params=[False, True], ids=["emulated", "native"])
 def is_native(request, monkeypatch):
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: request.param)
+    monkeypatch.setattr(devices, "multiplies_bfloat16", lambda: request.param)
     return request.param
 
 
 def test_mixed_precision_is_for_processors_that_multiply_bfloat16(is_native):
-    assert precision.use_mixed_precision("mixed") == is_native
-    assert not precision.use_mixed_precision("single")
+    assert devices.use_mixed_precision("mixed") == is_native
+    assert not devices.use_mixed_precision("single")
 
 
 def test_products_are_in_bfloat16_only_within_the_block():
     x = torch.ones(2, 2)
-    with precision.mixed_precision(True):
+    with devices.mixed_precision(True):
         assert (x @ x).dtype == torch.bfloat16
-    with precision.mixed_precision(False):
+    with devices.mixed_precision(False):
         assert (x @ x).dtype == torch.float32
     assert (x @ x).dtype == torch.float32
 

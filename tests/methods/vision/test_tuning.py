@@ -8,19 +8,19 @@ import torch
 from torch import nn
 
 import rankbits
-from methods.training.spots import Pixels, build, network
+from methods.vision.spots import Pixels, build, network
 from rankbits import affinity, evaluate, methods
 from rankbits.errors import InputError
 from rankbits.methods.supervision import supervise
-from rankbits.methods.training import activations as stage
-from rankbits.methods.training import classifiers, posterior, run, tuning
-from rankbits.methods.training.augmentation import Mixture
-from rankbits.methods.training.backbones import UserBackbone, load_backbone, split_backbone
+from rankbits.methods.training import classifiers, posterior, run
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.config import common_config
-from rankbits.methods.training.inputs import Activations, read_rows, take_rows
+from rankbits.methods.training.inputs import Mixture, read_rows, take_rows
 from rankbits.methods.training.layers import Standardize
-from rankbits.methods.training.tuned_networks import TunedNetworks
+from rankbits.methods.vision import activations as stage
+from rankbits.methods.vision import tuning
+from rankbits.methods.vision.backbones import UserBackbone, load_backbone, split_backbone
+from rankbits.methods.vision.tuned_networks import TunedNetworks
 
 CPU = torch.device("cpu")
 
@@ -97,7 +97,7 @@ def test_views_are_the_picture_its_mirror_image_and_moved_ones(pictures):
 def test_a_batch_has_some_view_of_each_of_its_rows():
     maps = np.arange(2 * 5, dtype=np.float16).reshape(2, 5, 1, 1, 1)
     rows = np.array([4, 0, 2])
-    inputs = take_rows(Activations(maps, CPU), np.array([0, 2, 3, 4]))
+    inputs = take_rows(stage.Activations(maps, CPU), np.array([0, 2, 3, 4]))
     rng, drawn = np.random.default_rng(0), set()
     for _ in range(50):
         batch = read_rows(inputs, np.array([3, 0, 1]), rng).flatten().numpy().astype(int)
@@ -245,7 +245,7 @@ def test_the_pool_has_what_a_network_believes_of_views_and_chances_as_sure_as_it
     tuner = tuning.Tuner(UserBackbone(network()), x, config, CPU)
     goal = tuning.Goal(supervise(x, y))
     tuned = tuning.tune_networks(tuner, goal, 2)
-    pool = tuning.gather(tuner, tuned).pool
+    pool = tuning.join_networks(tuner, tuned).pool
     assert [one.logits.shape for one in tuned] == [(180, 3), (180, 3)]
     assert len(pool.inputs) == len(pool.probabilities) >= 4000
     rows = np.flatnonzero(classifiers.draw_unseen(len(x), 2, 0)[:, 1])

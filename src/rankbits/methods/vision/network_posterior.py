@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.augmentation import move_images
 from rankbits.methods.training.checkpoints import Checkpoints
 from rankbits.methods.training.classifiers import (
     Classifiers,
@@ -29,14 +28,15 @@ from rankbits.methods.training.classifiers import (
     train_classifiers,
 )
 from rankbits.methods.training.config import TrainingConfig
+from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.layers import Posterior, class_beliefs
 from rankbits.methods.training.log import progress_bar
 from rankbits.methods.training.posterior import TrainedPosterior, recall_or_train
 from rankbits.methods.training.posterior_cache import PosteriorCache
-from rankbits.methods.training.precision import mixed_precision, use_mixed_precision
 from rankbits.methods.training.sample_pool import SamplePool, pool_size
+from rankbits.methods.vision.augmentation import build_mover, move_images
 
 SMOOTHING = 0.1  # share of a label that is spread over all classes
 _STREAM = 0x9001  # keeps the moves of the pool apart from those of epochs
@@ -86,6 +86,7 @@ def _train_posterior(
                 config=config,
                 smoothing=SMOOTHING,
                 block=block,
+                augment=build_mover(config),
                 checkpoints=checkpoints,
                 progress=progress,
             )

@@ -24,13 +24,13 @@ from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
 from rankbits.methods.training.classifiers import draw_unseen
 from rankbits.methods.training.sample_pool import MOST_SAMPLES
-from rankbits.methods.training.tuning import (
+from rankbits.methods.vision.tuning import (
     Asked,
     Goal,
     Tuned,
     TunedBackbone,
     Tuner,
-    gather,
+    join_networks,
     tune_networks,
 )
 
@@ -46,9 +46,9 @@ def tune_backbone(
     tuner = build_tuner(images)
     tuned = tune_networks(tuner, goal, n_networks)
     if unlabelled is None:
-        return gather(tuner, tuned)
+        return join_networks(tuner, tuned)
     tuner = build_tuner(np.concatenate([images, unlabelled]))
-    student = gather(tuner, [tune_student(tuner, goal, tuned)])
+    student = join_networks(tuner, [tune_student(tuner, goal, tuned)])
     student.report["teachers"] = [teacher.report for teacher in tuned]
     return student
 

@@ -13,9 +13,9 @@ from rankbits import affinity, methods
 from rankbits.errors import InputError
 from rankbits.methods.supervision import supervise
 from rankbits.methods.training import encoders, recipes
-from rankbits.methods.training.architecture import Architecture
-from rankbits.methods.training.initialization import Initialization
+from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.layers import Standardize
+from rankbits.methods.training.trained_part import Initialization
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(300, 10)) * np.linspace(3, 1, 10) @ np.linalg.qr(RNG.normal(size=(10, 10)))[0]
