@@ -44,7 +44,6 @@ def test_only_what_lies_between_the_markers_is_replaced(monkeypatch):
 @pytest.mark.parametrize(
     ("page", "block"),
     [
-        ("docs/cli.md", "method names"),
         ("docs/evaluate.md", "metrics"),
         ("docs/benchmark.md", "protocols"),
     ],
