@@ -5,15 +5,17 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
 
 from clusters import Killer
 from rankbits import BinaryCodes, distributed
+from rankbits.codes import Queries
 from rankbits.distributed import _holders
 from rankbits.errors import InputError, RankbitsError
-from rankbits.index import Collection, HammingIndex
+from rankbits.index import Collection, HammingIndex, asymmetric, vectors, weighted_bits
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +96,15 @@ def test_every_search_equals_that_of_one_index(
             expected = one.search_real(weights, 20, allowed=allowed)
             assert_same(index.search_real(weights, 20, allowed=allowed), expected)
         assert_same(index.search(queries[:0], 3), one.search(queries[:0], 3))
+        rows, forms = (
+            rng.standard_normal((10 * N, 5)),
+            Queries(BinaryCodes.from_logits(weights), weights, rng.standard_normal((9, 5))),
+        )
+        finer = (vectors(rows, similarity="ip"), asymmetric(), weighted_bits(np.arange(N_BITS)))
+        for kind, rerank in product(("bits", "weights"), finer):
+            settings = {"by": kind, "rerank": rerank, "pool": 60}
+            assert_same(index.search(forms, 8, **settings), one.search(forms, 8, **settings))
+        assert_same(index.search(queries, 5, within=4), one.search(queries, 5, within=4))
 
 
 def test_queries_in_many_blocks(cluster, monkeypatch, folder, one, queries):
