@@ -4,6 +4,8 @@ import importlib.util
 import inspect
 import json
 import pickle
+import re
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
@@ -17,9 +19,11 @@ import rankbits
 from rankbits import BinaryCodes, methods
 from rankbits.errors import InputError
 from rankbits.methods import registry
+from rankbits.methods.parameters.docstrings import split_entries, split_sections
 
 N_FEATURES, N_CLASSES = 16, 3
 QUICK = {"epochs": 3, "n_threads": 1}  # of methods that train by gradients
+UNCHECKED = {"random_state", "unlabeled", "radius"}  # by the class; `fit` checks them with more
 FEW_TREES = {name: {"n_trees": 3} for name in ("fasthash", "structhash")}
 
 
@@ -213,13 +217,42 @@ def documented_parameters(method_class):
     return [line.split(" : ")[0] for line in section.splitlines() if not line.startswith(" ")]
 
 
-@pytest.mark.parametrize("name", [name for name in methods.names() if not needs_torch(name)])
+without_gradients = pytest.mark.parametrize(
+    "name", [name for name in methods.names() if not needs_torch(name)]
+)
+
+
+@without_gradients
 def test_every_parameter_has_an_entry_of_its_own_in_the_documentation(name):
     method_class = registry.class_of(name)
     signature = inspect.signature(method_class.__init__)
     assert documented_parameters(method_class) == list(signature.parameters)[1:]
     for section in ("Attributes", "References", "Examples"):
         assert f"{section}\n{'-' * len(section)}\n" in inspect.getdoc(method_class)
+
+
+@without_gradients
+def test_every_entry_says_the_default_and_what_the_parameter_does(name):
+    method_class = registry.class_of(name)
+    entries = split_entries(split_sections(inspect.getdoc(method_class))["Parameters"])
+    for parameter, text in entries.items():
+        heading, *description = text.splitlines()
+        shown = re.search(r"default=(.*)$", heading)[1]
+        assert eval(shown, {}) == inspect.signature(method_class).parameters[parameter].default
+        assert description
+        assert all(line.startswith("    ") for line in description)
+
+
+@without_gradients
+def test_a_wrong_parameter_is_refused_before_the_rows_are_looked_at(name, data):
+    declared = {f.name: f.metadata["check"] for f in fields(registry.class_of(name))}
+    for parameter in declared.keys() - UNCHECKED:
+        with pytest.raises(InputError) as expected:
+            declared[parameter](parameter, object)
+        with pytest.raises(InputError) as error:
+            create(name).set_params(**{parameter: object}).fit("no rows", data[1])
+        assert str(error.value) == str(expected.value)
+        assert parameter in str(error.value)
 
 
 def test_columns_of_the_packed_codes_have_names(fitted):

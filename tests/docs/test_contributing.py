@@ -16,6 +16,7 @@ from rankbits import BinaryCodes, affinity, benchmark, evaluate, methods, metric
 from rankbits.benchmark import _protocols
 from rankbits.cli import app
 from rankbits.datasets import digits
+from rankbits.errors import InputError
 from rankbits.index import HammingIndex, engines
 from rankbits.index.engines import cache
 from rankbits.methods import registry
@@ -78,6 +79,8 @@ def test_a_method_without_gradients(add_file, monkeypatch, tmp_path):
     assert np.array_equal(hasher.encode(x).bits(), x > np.median(x, axis=0))
     hasher.save(tmp_path / "model")
     assert rankbits.load(tmp_path / "model").encode(x) == hasher.encode(x)
+    with pytest.raises(InputError, match="quantile must be a number from 0 and below 1, got 2"):
+        methods.get(name, n_bits=6, quantile=2).fit(x)
 
 
 def test_a_method_trained_by_gradients_with_a_loss_of_its_own(add_file, monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ class MedianSign(LinearHasher):
     """Bit k says whether feature k exceeds its training median."""
 
     def fit(self, X, y=None):
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        rows = self._training_rows(X, y)
         self.mean_ = np.median(rows, axis=0)
-        self.planes_ = np.eye(rows.shape[1], n_bits)
+        self.planes_ = np.eye(rows.shape[1], self.n_bits)
         return self

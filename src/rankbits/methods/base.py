@@ -17,34 +17,27 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankbits import _check
 from rankbits._mapped import reads_unchanged, unchanged
 from rankbits.affinity import Affinity
-from rankbits.codes import MAX_BITS, BinaryCodes, Queries
+from rankbits.codes import BinaryCodes, Queries
 from rankbits.codes.sides import ITEMS, QUERIES
 from rankbits.errors import InputError
 from rankbits.methods.estimator import Estimator
 from rankbits.methods.fingerprints import fingerprint
 from rankbits.methods.labels import check_length
+from rankbits.methods.parameters.common import CodeLength
 
 _BLOCK_CELLS = 1 << 20
 _Logits = Callable[[np.ndarray], np.ndarray]
 
 
-class BaseHasher(Estimator):
+class BaseHasher(CodeLength, Estimator):
     """An encoder of rows into binary codes, following scikit-learn's contract.
 
     A method implements `fit`, `_logits`, and for saving and export `_state`, `_restore` and
     `_torch_module`. A method that takes rows other than (n, d) numbers overrides `_check_X` and
     `_rows`; one that encodes queries by a map of their own overrides `_has_query_map`,
     `_query_logits` and `_query_torch_module`.
-
-    Parameters
-    ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length b.
-    random_state : int, RandomState or None, default=None
-        Seed of the random numbers that the method uses.
     """
 
     # How queries may be compared with items: as bits by Hamming distance, as real numbers by score.
@@ -56,10 +49,6 @@ class BaseHasher(Estimator):
         super().__init_subclass__(**kwargs)
         if "fit" in cls.__dict__:
             cls.fit = reads_unchanged(cls.fit)  # type: ignore[method-assign]
-
-    def __init__(self, n_bits: int | None = 32, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -141,7 +130,7 @@ class BaseHasher(Estimator):
     @property
     def n_bits_(self) -> int:
         """Length of the codes of the fitted method."""
-        return int(self.n_bits)  # type: ignore[arg-type]
+        return int(self.n_bits)
 
     @property
     def _n_features_out(self) -> int:
@@ -202,10 +191,6 @@ class BaseHasher(Estimator):
         rows = self._check_X(X, reset=True)
         check_length(y, len(rows))
         return self._rows(rows, 0)
-
-    def _code_length(self) -> int:
-        """The parameter n_bits, checked."""
-        return _check.whole("n_bits", self.n_bits, 1, MAX_BITS)
 
     @abstractmethod
     def _logits(self, rows: np.ndarray) -> np.ndarray:

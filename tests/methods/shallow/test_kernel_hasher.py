@@ -5,7 +5,10 @@ import pytest
 from sklearn.utils import check_random_state
 
 from rankbits.errors import FileFormatError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import integer, parameter
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.parameters import GAMMA
 
 
 class RandomKernelPlanes(KernelHasher):
@@ -13,17 +16,15 @@ class RandomKernelPlanes(KernelHasher):
 
     _is_orthonormal = False
 
-    def __init__(self, n_bits=8, *, n_anchors=20, gamma=None, random_state=None):
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.random_state = random_state
+    n_anchors: int = parameter(20, integer(1))
+    gamma: float | None = GAMMA
+    random_state: Seed = RANDOM_STATE
 
     def fit(self, X, y=None):
         rng = check_random_state(self.random_state)
         features = self._draw_anchors(self._training_rows(X, y), rng)
         self.mean_ = features.mean(axis=0)
-        self.planes_ = rng.standard_normal((features.shape[1], self._code_length()))
+        self.planes_ = rng.standard_normal((features.shape[1], self.n_bits))
         return self
 
 
@@ -34,7 +35,7 @@ def rows(rng):
 
 @pytest.fixture
 def fitted(rows):
-    return RandomKernelPlanes(random_state=0).fit(rows)
+    return RandomKernelPlanes(8, random_state=0).fit(rows)
 
 
 def test_logits_are_the_planes_times_the_centered_features(fitted, rows):
@@ -47,7 +48,7 @@ def test_logits_are_the_planes_times_the_centered_features(fitted, rows):
 def test_a_method_without_a_basis_gives_its_state_and_takes_it_back(fitted, rows):
     arrays, facts = fitted._state()
     assert set(arrays) == {"mean", "planes", "anchors", "gamma"}
-    again = RandomKernelPlanes()
+    again = RandomKernelPlanes(8)
     again.n_features_in_ = 4
     again._restore(arrays, facts)
     assert np.array_equal(again.project(rows), fitted.project(rows))

@@ -3,7 +3,8 @@
 import pytest
 
 from rankbits.errors import InputError
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.parameters.common import check_verbose
+from rankbits.methods.shallow.progress import show_progress
 
 
 @pytest.mark.parametrize(("verbose", "is_shown"), [(False, False), ("auto", False), (True, True)])
@@ -17,7 +18,11 @@ def test_it_counts_steps_and_repeats_what_is_said_of_the_last_one(capsys, verbos
 
 
 def test_other_values_are_refused():
-    assert [check_verbose(value) for value in (True, False, "auto")] == [True, False, "auto"]
+    assert [check_verbose("verbose", value) for value in (True, False, "auto")] == [
+        True,
+        False,
+        "auto",
+    ]
     for value in ("yes", 1, None):
         with pytest.raises(InputError, match="verbose must be True, False or 'auto', got"):
-            check_verbose(value)
+            check_verbose("verbose", value)

@@ -12,9 +12,9 @@ from torch import nn
 import rankbits
 from rankbits import affinity
 from rankbits.errors import InputError
-from rankbits.methods.training.docstrings import split_entries, split_sections
+from rankbits.methods.parameters.docstrings import split_entries, split_sections
+from rankbits.methods.parameters.fields import number, parameter
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import number, parameter
 
 Y = np.arange(240) % 4
 RNG = np.random.default_rng(3)

@@ -15,10 +15,10 @@ from sklearn.model_selection import GridSearchCV
 import rankbits
 from rankbits import _check, methods
 from rankbits.errors import InputError
+from rankbits.methods.parameters.docstrings import split_entries, split_sections
+from rankbits.methods.parameters.fields import auto_names, check_parameters
 from rankbits.methods.registry import METHODS, class_of
 from rankbits.methods.training.config import common_config
-from rankbits.methods.training.docstrings import split_entries, split_sections
-from rankbits.methods.training.fields import auto_names, check_parameters
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, RECIPES
 

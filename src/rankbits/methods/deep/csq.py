@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rankbits.methods.deep.hash_centers import HashTargets, count_classes, mean_over_rows
+from rankbits.methods.parameters.fields import integer, number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch, RowLoss
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import integer, number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.deep.hash_centers import HashTargets, count_classes, mean_over_rows
+from rankbits.methods.parameters.fields import integer, number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch, RowLoss
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import integer, number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 

@@ -24,10 +24,10 @@ from rankbits.methods.deep.pairs import (
     quantization_error,
     select_bits,
 )
+from rankbits.methods.parameters.fields import flag, number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import flag, number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 

@@ -34,10 +34,10 @@ from torch import Tensor, nn
 from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.methods.deep.pairs import mask_pairs, select_bits, weighted_mean
+from rankbits.methods.parameters.fields import auto, integer, is_auto, number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, integer, is_auto, number, parameter
 from rankbits.methods.training.recipes import RECIPES, Recipes
 
 Zone = tuple[float, float]

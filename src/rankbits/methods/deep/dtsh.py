@@ -36,10 +36,10 @@ from rankbits.methods.deep.soft_histograms import (
     count_items,
     relax_gallery,
 )
+from rankbits.methods.parameters.fields import number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 

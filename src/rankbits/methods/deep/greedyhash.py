@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rankbits.methods.deep.hash_centers import count_classes
+from rankbits.methods.parameters.fields import number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch, RowLoss
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import number, parameter
 from rankbits.methods.training.recipes import Recipes
 
 _SEED = 0x6EED

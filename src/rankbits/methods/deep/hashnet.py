@@ -24,10 +24,10 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.methods.deep.pairs import Pairs, find_pairs, pairwise_likelihood_loss
+from rankbits.methods.parameters.fields import flag, number, parameter
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import flag, number, parameter
 from rankbits.methods.training.recipes import RECIPES, Recipes
 
 _END = 16.0  # of the continuation

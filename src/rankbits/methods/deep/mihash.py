@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from rankbits import objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods.deep.soft_histograms import choose_n_bins, count_binary_ties, count_items
+from rankbits.methods.parameters.fields import auto, integer, optional
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.batches import Batch
 from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import auto, integer, optional
 from rankbits.methods.training.recipes import Recipes
 
 _LEAST = 1e-12  # of a probability whose logarithm is taken: an empty bin has a finite gradient

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from rankbits import objectives
+from rankbits.methods.parameters.fields import is_auto
 from rankbits.methods.training.batches import Batch
-from rankbits.methods.training.fields import is_auto
 
 _HALF_FROM = 24  # bits
 

@@ -28,10 +28,7 @@ from rankbits import objectives
 from rankbits.codes import MAX_BITS
 from rankbits.methods.deep.dispersion import KINDS, dispersion_penalty
 from rankbits.methods.deep.soft_histograms import choose_n_bins
-from rankbits.methods.supervision import N_CHANCES, Supervision
-from rankbits.methods.training.batches import Batch, ChanceLoss
-from rankbits.methods.training.estimator import GradientHasher
-from rankbits.methods.training.fields import (
+from rankbits.methods.parameters.fields import (
     auto,
     choice,
     flag,
@@ -41,6 +38,9 @@ from rankbits.methods.training.fields import (
     optional,
     parameter,
 )
+from rankbits.methods.supervision import N_CHANCES, Supervision
+from rankbits.methods.training.batches import Batch, ChanceLoss
+from rankbits.methods.training.estimator import GradientHasher
 
 _RELEVANCE = tuple(step / (N_CHANCES - 1) for step in range(N_CHANCES))  # of Batch.chances
 

@@ -8,6 +8,7 @@ Notation:
     x, q  rows, scaled to length 1        C  vectors (16 m, d) of m codebooks
 """
 
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,9 +16,12 @@ from sklearn.utils import check_random_state
 
 from rankbits import _check
 from rankbits.affinity import Affinity
+from rankbits.codes import MAX_BITS
 from rankbits.codes.sums import SumSearch, bits_to_entries, count_books, entries_to_bits
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.labels import UNLABELLED, find_labelled, read_labels
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import attribute, choice, integer, learned, parameter
 from rankbits.methods.shallow.class_features import ClassFeatures, learn_class_features
 from rankbits.methods.shallow.codebooks import (
     N_RESTARTS,
@@ -44,6 +48,13 @@ _ALONG_GROWING = 10.0  # η with classes="grow": sums must not be short for rows
 _SMALLEST = np.finfo(np.float32).tiny  # size of a logit, so that its sign stays in float32
 
 
+def _check_length(name: str, value: Any) -> int:
+    n_bits = _check.whole(name, value, 1, MAX_BITS)
+    if n_bits > _MOST_BITS:
+        raise InputError(f"{name} must be at most {_MOST_BITS} for additive, got {n_bits}")
+    return n_bits
+
+
 class Additive(UnitHasher):
     """Additive codes for real-valued queries, learned without labels to rank as cosines do.
 
@@ -52,7 +63,8 @@ class Additive(UnitHasher):
     `project_queries` gives a query 16 numbers for every four bits, for `search_real`: its products
     with the vectors. The codes keep more of the float ranking than bits that each have a weight,
     at the same bytes and the same speed of search, but bits mean nothing by themselves: by Hamming
-    distance such codes rank badly, so queries cannot be encoded.
+    distance such codes rank badly, so queries cannot be encoded. Of more than 20,000 rows of X, so
+    many are drawn to learn from.
 
     Parameters
     ----------
@@ -70,9 +82,6 @@ class Additive(UnitHasher):
         anything else. 0 keeps the exact cosines, to find what float vectors find first. Take about
         256 for large groups of rows that belong together, such as classes. It must be 0 with
         classes="grow".
-    random_state : int, RandomState or None, default=None
-        Seed of the first rotation and of the rows that are drawn. Of more than 20,000 rows of X, so
-        many are drawn to learn from.
 
     Attributes
     ----------
@@ -104,25 +113,15 @@ class Additive(UnitHasher):
     (2, 64)
     """
 
+    n_bits: int = field(default=32, kw_only=False, metadata={"check": _check_length})
+    classes: str = parameter("ignore", choice("ignore", "grow"))
+    n_groups: int = parameter(0, integer(0))
+    random_state: Seed = RANDOM_STATE
+
     query_kinds: ClassVar[tuple[str, ...]] = ("real",)
-    _arrays: ClassVar[Shapes] = {"vectors": ("v", "d")}
-    _facts: ClassVar[dict[str, type]] = {}
 
-    vectors_: np.ndarray
-    class_features_: ClassFeatures | None
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        classes: str = "ignore",
-        n_groups: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.classes = classes
-        self.n_groups = n_groups
-        self.random_state = random_state
+    vectors_: np.ndarray = learned("v", "d")
+    class_features_: ClassFeatures | None = attribute()
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the codebooks from the rows of X.
@@ -134,7 +133,7 @@ class Additive(UnitHasher):
             Class labels of shape (n,) for that, -1 for rows whose class is not known. Its length
             must be that of X.
         """
-        n_bits, rng = self._code_length(), check_random_state(self.random_state)
+        n_bits, rng = self.n_bits, check_random_state(self.random_state)
         labels = self._read_classes(y)
         features, drawn = self._learn_units(X, y, rng)
         self.class_features_ = None
@@ -170,15 +169,9 @@ class Additive(UnitHasher):
         chosen = draw_rows(np.flatnonzero(is_labelled), MOST_ROWS, rng)
         return self._units(self._training_rows(X)[chosen]), labels[chosen]
 
-    def _code_length(self) -> int:
-        n_bits = super()._code_length()
-        if n_bits > _MOST_BITS:
-            raise InputError(f"n_bits must be at most {_MOST_BITS} for additive, got {n_bits}")
-        return n_bits
-
     def _read_classes(self, y: Any) -> np.ndarray | None:
         """The class labels, if they are to be used."""
-        if _check.choice("classes", self.classes, ("ignore", "grow")) == "ignore":
+        if self.classes == "ignore":
             return None
         if self.n_groups:
             raise InputError(f"n_groups must be 0 with classes='grow', got {self.n_groups!r}")
@@ -244,9 +237,9 @@ class Additive(UnitHasher):
             self.class_features_ = ClassFeatures(*parts, has_others=has_others)
         others = {name: array for name, array in arrays.items() if name not in shapes}
         super()._restore(others, facts)
-        if len(self.vectors_) != 16 * count_books(self._code_length()):
+        if len(self.vectors_) != 16 * count_books(self.n_bits):
             raise FileFormatError(
-                f"the model must have {16 * count_books(self._code_length())} vectors for "
+                f"the model must have {16 * count_books(self.n_bits)} vectors for "
                 f"{self.n_bits} bits, got {len(self.vectors_)}"
             )
 

@@ -19,14 +19,15 @@ data by the rule of every method. The paper halves b; an odd b has one vector mo
 Anchors that no training row is near are dropped.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import fact, integer, learned, parameter
 from rankbits.methods.shallow.anchor_graph import (
     AnchorGraph,
     nearest_anchors,
@@ -34,8 +35,9 @@ from rankbits.methods.shallow.anchor_graph import (
     weight_matrix,
 )
 from rankbits.methods.shallow.groups import find_centers
-from rankbits.methods.shallow.kernels import check_gamma, median_gamma
-from rankbits.methods.shallow.learned import ArrayHasher, Shapes
+from rankbits.methods.shallow.kernels import median_gamma
+from rankbits.methods.shallow.learned import ArrayHasher
+from rankbits.methods.shallow.parameters import GAMMA
 from rankbits.methods.shallow.principal import require_variation
 
 _ROUNDS = 20  # of k-means; anchors need not have settled
@@ -54,10 +56,6 @@ class AGH(ArrayHasher):
         Anchors m, the centers of groups of training rows; with fewer distinct rows, all of these.
     n_nearest : int, default=3
         Anchors s that a row has weights on.
-    gamma : float or None, default=None
-        Factor in the weights exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    random_state : int, RandomState or None, default=None
-        Seed of the groups.
 
     Attributes
     ----------
@@ -83,38 +81,18 @@ class AGH(ArrayHasher):
     (50, 2)
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "anchors": ("m", "d"),
-        "gamma": ("1",),
-        "planes": ("m", "r"),
-        "thresholds": ("b", "2"),
-        "eigenvalues": ("r",),
-    }
-    _facts: ClassVar[dict[str, type]] = {"n_nearest": int}
+    n_layers: int = parameter(2, integer(1, 2))
+    n_anchors: int = parameter(300, integer(2))
+    n_nearest: int = parameter(3, integer(1))
+    gamma: float | None = GAMMA
+    random_state: Seed = RANDOM_STATE
 
-    anchors_: np.ndarray
-    gamma_: np.ndarray
-    planes_: np.ndarray
-    thresholds_: np.ndarray
-    eigenvalues_: np.ndarray
-    n_nearest_: int
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_layers: int = 2,
-        n_anchors: int = 300,
-        n_nearest: int = 3,
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_layers = n_layers
-        self.n_anchors = n_anchors
-        self.n_nearest = n_nearest
-        self.gamma = gamma
-        self.random_state = random_state
+    anchors_: np.ndarray = learned("m", "d")
+    gamma_: np.ndarray = learned("1")
+    planes_: np.ndarray = learned("m", "r")
+    thresholds_: np.ndarray = learned("b", "2")
+    eigenvalues_: np.ndarray = learned("r")
+    n_nearest_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the anchors, the smoothest vectors of their graph, and the thresholds.
@@ -125,8 +103,7 @@ class AGH(ArrayHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_layers = _check.whole("n_layers", self.n_layers, 1, 2)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, n_layers, rows = self.n_bits, self.n_layers, self._training_rows(X, y)
         weights = self._build_graph(rows)
         n_vectors = -(-n_bits // n_layers)
         self.planes_, self.eigenvalues_ = smoothest_vectors(weights, n_vectors)
@@ -138,16 +115,14 @@ class AGH(ArrayHasher):
 
     def _build_graph(self, rows: np.ndarray) -> csr_array:
         """Set the anchors and the width of the weights; returns the weights of the rows."""
-        n_anchors = _check.whole("n_anchors", self.n_anchors, 2)
-        n_nearest = _check.whole("n_nearest", self.n_nearest, 1)
         require_variation(rows)
         rng = check_random_state(self.random_state)
-        anchors = find_centers(rows, n_anchors, _ROUNDS, rng)
-        n_nearest = min(n_nearest, len(anchors))
+        anchors = find_centers(rows, self.n_anchors, _ROUNDS, rng)
+        n_nearest = min(self.n_nearest, len(anchors))
         nearest, _ = nearest_anchors(rows, anchors, n_nearest)
         self.anchors_ = anchors[np.unique(nearest)]
         self.n_nearest_ = n_nearest
-        gamma = median_gamma(rows, anchors, rng) if self.gamma is None else check_gamma(self.gamma)
+        gamma = median_gamma(rows, anchors, rng) if self.gamma is None else self.gamma
         self.gamma_ = np.array([gamma])
         return weight_matrix(*self._graph().weigh(rows), len(self.anchors_))
 

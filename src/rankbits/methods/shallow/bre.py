@@ -22,13 +22,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import integer, learned, parameter
 from rankbits.methods.shallow.bre_descent import TargetPairs, descend_weights
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.pair_sampling import draw_pairs, supervise_pairs
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.shallow.parameters import GAMMA, N_ANCHORS, N_ROWS
+from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.shallow.similarity import draw_rows
 from rankbits.methods.supervision import Supervision
 
@@ -40,26 +41,13 @@ class BRE(KernelHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     n_points : int, default=20
         Anchors that a bit weighs, drawn for each bit; all of them if there are no more.
-    n_anchors : int, default=300
-        Training rows that the points are drawn from; with fewer rows, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
     n_partners : int, default=50
         Partners that each row draws, half of them similar if y says which rows are.
-    n_rows : int or None, default=5000
-        Training rows whose pairs are learned from, drawn at random if there are more; None takes
-        all.
     max_sweeps : int, default=10
         Largest number of sweeps over all weights; they end sooner once a sweep lowers the loss by
         less than a thousandth.
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors, the points, the pairs and the first weights.
 
     Attributes
     ----------
@@ -86,33 +74,18 @@ class BRE(KernelHasher):
     BinaryCodes(n=297, n_bits=8)
     """
 
+    n_points: int = parameter(20, integer(1))
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    n_partners: int = parameter(50, integer(2))
+    n_rows: int | None = N_ROWS
+    max_sweeps: int = parameter(10, integer(1))
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
+
     _is_orthonormal: ClassVar[bool] = False
-    _arrays: ClassVar[Shapes] = {"mean": ("d",), "planes": ("d", "b"), "losses": ("sweeps",)}
 
-    losses_: np.ndarray
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_points: int = 20,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        n_partners: int = 50,
-        n_rows: int | None = 5000,
-        max_sweeps: int = 10,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_points = n_points
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.n_partners = n_partners
-        self.n_rows = n_rows
-        self.max_sweeps = max_sweeps
-        self.verbose = verbose
-        self.random_state = random_state
+    losses_: np.ndarray = learned("sweeps")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the weights.
@@ -124,22 +97,16 @@ class BRE(KernelHasher):
             Two rows are similar if they share a class or a tag, or if either has a level above 0
             for the other. With None, Hamming distances follow the distances of the rows.
         """
-        n_bits, max_sweeps = self._code_length(), _check.whole("max_sweeps", self.max_sweeps, 1)
-        _check.whole("n_points", self.n_points, 1)
-        _check.whole("n_partners", self.n_partners, 2)
-        if self.n_rows is not None:
-            _check.whole("n_rows", self.n_rows, 2)
-        check_verbose(self.verbose)
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         supervision = None if y is None else supervise_pairs(rows, y)
         features = self._draw_anchors(rows, rng)
         self.mean_ = features.mean(axis=0)
         chosen, pairs = self._draw_pairs(rows, supervision, rng)
-        self.planes_ = draw_weights(features.shape[1], n_bits, self.n_points, rng)
+        self.planes_ = draw_weights(features.shape[1], self.n_bits, self.n_points, rng)
         centered, losses = features[chosen] - self.mean_, []
-        with show_progress(self.verbose, "sweep", max_sweeps + 1) as advance:
-            for loss in descend_weights(centered, self.planes_, pairs, max_sweeps, _TOLERANCE):
+        with show_progress(self.verbose, "sweep", self.max_sweeps + 1) as advance:
+            for loss in descend_weights(centered, self.planes_, pairs, self.max_sweeps, _TOLERANCE):
                 losses.append(loss)
                 advance(f"loss {loss:.4f}")
         self.losses_ = np.array(losses)

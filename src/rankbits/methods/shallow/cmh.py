@@ -12,14 +12,14 @@ bits as `symbols` says, where the reason stands. What we changed: rows are cente
 `lsh`, which center=False leaves out.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import FileFormatError
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import fact, flag, integer, learned, parameter
 from rankbits.methods.shallow.symbols import SymbolHasher, count_symbols
 
 
@@ -34,8 +34,6 @@ class CMH(SymbolHasher):
         Directions K that a symbol compares.
     center : bool, default=True
         Whether angles are seen from the mean of the training rows; otherwise from the origin.
-    random_state : int, RandomState or None, default=None
-        Seed of the directions.
 
     Attributes
     ----------
@@ -57,25 +55,13 @@ class CMH(SymbolHasher):
     True
     """
 
-    _arrays: ClassVar[Shapes] = {"mean": ("d",), "directions": ("d", "symbols", "values")}
-    _facts: ClassVar[dict[str, type]] = {"code_length": int}
+    n_directions: int = parameter(4, integer(2))
+    center: bool = parameter(True, flag)
+    random_state: Seed = RANDOM_STATE
 
-    mean_: np.ndarray
-    directions_: np.ndarray
-    code_length_: int
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_directions: int = 4,
-        center: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_directions = n_directions
-        self.center = center
-        self.random_state = random_state
+    mean_: np.ndarray = learned("d")
+    directions_: np.ndarray = learned("d", "symbols", "values")
+    code_length_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the directions.
@@ -87,11 +73,10 @@ class CMH(SymbolHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_values, center = _check.whole("n_directions", self.n_directions, 2), self.center
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, n_values, rows = self.n_bits, self.n_directions, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         shape = rows.shape[1], count_symbols(n_bits, n_values), n_values
-        self.mean_ = rows.mean(axis=0) if center else np.zeros(rows.shape[1])
+        self.mean_ = rows.mean(axis=0) if self.center else np.zeros(rows.shape[1])
         self.directions_ = rng.standard_normal(shape)
         self.code_length_ = n_bits
         return self

@@ -16,20 +16,18 @@ nearest centers is raised until there are enough. (The abbreviation DSH means de
 hashing here, the method `dsh`.)
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import choice, integer, learned, number, parameter
 from rankbits.methods.shallow.groups import count_members, find_centers
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import require_variation
-
-_ADJACENCIES = ("mutual", "either")
 
 
 class DensityHashing(LinearHasher):
@@ -48,8 +46,6 @@ class DensityHashing(LinearHasher):
     adjacency : {"mutual", "either"}, default="mutual"
         Whether both of two centers must be among the nearest of the other, or one of them. "either"
         has more planes to choose from.
-    random_state : int, RandomState or None, default=None
-        Seed of the groups.
 
     Attributes
     ----------
@@ -74,32 +70,14 @@ class DensityHashing(LinearHasher):
     (100, 2)
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "planes": ("d", "b"),
-        "offsets": ("b",),
-        "balances": ("b",),
-    }
+    group_factor: float = parameter(1.5, number(1.0))
+    n_rounds: int = parameter(3, integer(1))
+    n_nearest: int = parameter(3, integer(1))
+    adjacency: str = parameter("mutual", choice("mutual", "either"))
+    random_state: Seed = RANDOM_STATE
 
-    offsets_: np.ndarray
-    balances_: np.ndarray
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        group_factor: float = 1.5,
-        n_rounds: int = 3,
-        n_nearest: int = 3,
-        adjacency: str = "mutual",
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.group_factor = group_factor
-        self.n_rounds = n_rounds
-        self.n_nearest = n_nearest
-        self.adjacency = adjacency
-        self.random_state = random_state
+    offsets_: np.ndarray = learned("b")
+    balances_: np.ndarray = learned("b")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the groups of X and choose the planes between them.
@@ -110,13 +88,12 @@ class DensityHashing(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_rounds = _check.whole("n_rounds", self.n_rounds, 1)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
-        n_groups = self._count_groups(n_bits)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
+        n_groups = max(2, int(np.ceil(self.group_factor * n_bits)))
         require_variation(rows)
         self.mean_ = rows.mean(axis=0)
         rows = rows - self.mean_
-        centers = find_centers(rows, n_groups, n_rounds, check_random_state(self.random_state))
+        centers = find_centers(rows, n_groups, self.n_rounds, check_random_state(self.random_state))
         normals, offsets = halfway_planes(centers, self._choose_pairs(centers, n_bits))
         balances = balance_planes(centers, count_members(rows, centers), normals, offsets)
         chosen = np.argsort(np.abs(balances - 0.5).round(12), kind="stable")[:n_bits]
@@ -124,14 +101,8 @@ class DensityHashing(LinearHasher):
         self.balances_ = balances[chosen]
         return self
 
-    def _count_groups(self, n_bits: int) -> int:
-        factor = _check.number("group_factor", self.group_factor, 1.0)
-        return max(2, int(np.ceil(factor * n_bits)))
-
     def _choose_pairs(self, centers: np.ndarray, n_bits: int) -> np.ndarray:
         """Pairs of groups that have a plane between them, at least one for each bit."""
-        n_nearest = _check.whole("n_nearest", self.n_nearest, 1)
-        is_mutual = _check.choice("adjacency", self.adjacency, _ADJACENCIES) == "mutual"
         n_groups = len(centers)
         n_pairs = n_groups * (n_groups - 1) // 2
         if n_pairs < n_bits:
@@ -140,7 +111,7 @@ class DensityHashing(LinearHasher):
                 f"rows of X, got {n_bits}; take fewer bits, more rows, or a method without this "
                 "limit such as lsh"
             )
-        return neighboring_pairs(centers, n_nearest, n_bits, is_mutual)
+        return neighboring_pairs(centers, self.n_nearest, n_bits, self.adjacency == "mutual")
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = super()._logits(rows) - self.offsets_

@@ -12,16 +12,24 @@ Notation:
     x, q  rows, scaled to length 1    V, c  map of the items    U, e  map of the queries
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import (
+    choice,
+    fact,
+    integer,
+    learned,
+    optional,
+    parameter,
+    positive,
+)
 from rankbits.methods.shallow.descent import ALONG, N_SWEEPS, descend, learn_decoder
-from rankbits.methods.shallow.distilled_training import start_from_itq, train_maps
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.distilled_training import Maps, start_from_itq, train_maps
 from rankbits.methods.shallow.unit_hasher import UnitHasher
 
 _DESCENT_BITS = 128  # from which on bits are chosen together
@@ -39,12 +47,11 @@ class Distilled(UnitHasher):
     ranking [3]_. The signs lend their gradient from tanh. Bits by descent are chosen together, so
     that the row they stand for is near to the item, errors along the item counting most [4]_; what
     they stand for is learned in turns with them. With few bits trained planes rank better, with
-    more of them descent does, above all for queries that do not resemble the items.
+    more of them descent does, above all for queries that do not resemble the items. Of more than
+    20,000 rows of X, so many are drawn to learn from.
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     items : {"auto", "planes", "descent"}, default="auto"
         How the bits of an item are chosen. "auto" takes "descent" from 128 bits on, unless n_groups
         is set, or n_steps, which is of planes.
@@ -60,9 +67,6 @@ class Distilled(UnitHasher):
     n_steps : int or None, default=None
         Of planes: steps of the training. None takes as many as make every row a query twelve
         times; 0 keeps ITQ's planes.
-    random_state : int, RandomState or None, default=None
-        Seed of the first rotation and of the rows that are drawn. Of more than 20,000 rows of X, so
-        many are drawn to learn from.
 
     Attributes
     ----------
@@ -104,38 +108,18 @@ class Distilled(UnitHasher):
     (2, 16)
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "planes": ("d", "b"),
-        "offsets": ("b",),
-        "query_planes": ("d", "b"),
-        "query_offsets": ("b",),
-        "mean": ("d",),
-    }
-    _facts: ClassVar[dict[str, type]] = {"items": str}
+    items: str = parameter("auto", choice("auto", "planes", "descent"))
+    temperature: float = parameter(0.27, positive())
+    n_groups: int = parameter(0, integer(0))
+    n_steps: int | None = parameter(None, optional(integer(0)))
+    random_state: Seed = RANDOM_STATE
 
-    planes_: np.ndarray
-    offsets_: np.ndarray
-    query_planes_: np.ndarray
-    query_offsets_: np.ndarray
-    mean_: np.ndarray
-    items_: str
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        items: str = "auto",
-        temperature: float = 0.27,
-        n_groups: int = 0,
-        n_steps: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.items = items
-        self.temperature = temperature
-        self.n_groups = n_groups
-        self.n_steps = n_steps
-        self.random_state = random_state
+    planes_: np.ndarray = learned("d", "b")
+    offsets_: np.ndarray = learned("b")
+    query_planes_: np.ndarray = learned("d", "b")
+    query_offsets_: np.ndarray = learned("b")
+    mean_: np.ndarray = learned("d")
+    items_: str = fact(str)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn both maps from the rows of X.
@@ -146,54 +130,39 @@ class Distilled(UnitHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_bits = self._code_length()
-        kind, temperature = self._check_kind(n_bits), self._check_temperature()
-        rng = check_random_state(self.random_state)
+        kind, rng = self._choose_kind(), check_random_state(self.random_state)
         units, _ = self._learn_units(X, y, rng)
+        start = start_from_itq(units, self.n_bits, rng)
         if kind == "descent":
-            self._fit_descent(units, n_bits, rng)
+            self._fit_descent(units, start)
         else:
-            self._fit_planes(units, n_bits, temperature, rng)
+            self._fit_planes(units, start, rng)
         self.items_ = kind
         return self
 
-    def _fit_planes(
-        self, units: np.ndarray, n_bits: int, temperature: float, rng: np.random.RandomState
-    ) -> None:
-        start = start_from_itq(units, n_bits, rng)
-        maps = train_maps(units, start, temperature, self.n_steps, rng)
+    def _fit_planes(self, units: np.ndarray, start: Maps, rng: np.random.RandomState) -> None:
+        maps = train_maps(units, start, self.temperature, self.n_steps, rng)
         self.planes_, self.offsets_ = maps.planes, maps.offsets
         self.query_planes_, self.query_offsets_ = maps.query_planes, maps.query_offsets
         self.mean_ = np.zeros(units.shape[1])
 
-    def _fit_descent(self, units: np.ndarray, n_bits: int, rng: np.random.RandomState) -> None:
-        start = start_from_itq(units, n_bits, rng)
+    def _fit_descent(self, units: np.ndarray, start: Maps) -> None:
         decoder = learn_decoder(units, signs_of(units @ start.planes + start.offsets))
         self.planes_, self.offsets_ = decoder.start_planes, decoder.start_offsets
-        self.query_planes_, self.query_offsets_ = decoder.planes, np.zeros(n_bits)
+        self.query_planes_, self.query_offsets_ = decoder.planes, np.zeros(self.n_bits)
         self.mean_ = decoder.mean
 
-    def _check_kind(self, n_bits: int) -> str:
-        """The kind of bits that "auto" stands for; refuses parameters that do not fit it."""
-        kind = _check.choice("items", self.items, ("auto", "planes", "descent"))
-        if self.n_steps is not None:
-            _check.whole("n_steps", self.n_steps, 0)
-            if kind == "descent":
-                raise InputError(
-                    f"items must be 'planes' or 'auto' with n_steps = {self.n_steps}, got "
-                    "'descent', which has no steps; leave n_steps out"
-                )
-        if kind != "auto":
-            return kind
-        is_long = n_bits >= _DESCENT_BITS and not self.n_groups and self.n_steps is None
+    def _choose_kind(self) -> str:
+        """The kind of bits that "auto" stands for; refuses steps for one that has none."""
+        if self.n_steps is not None and self.items == "descent":
+            raise InputError(
+                f"items must be 'planes' or 'auto' with n_steps = {self.n_steps}, got "
+                "'descent', which has no steps; leave n_steps out"
+            )
+        if self.items != "auto":
+            return self.items
+        is_long = self.n_bits >= _DESCENT_BITS and not self.n_groups and self.n_steps is None
         return "descent" if is_long else "planes"
-
-    def _check_temperature(self) -> float:
-        temperature = self.temperature
-        is_number = isinstance(temperature, int | float | np.number)
-        if not is_number or not 0 < temperature < np.inf:
-            raise InputError(f"temperature must be a positive number, got {temperature!r}")
-        return float(temperature)
 
     @property
     def n_bits_(self) -> int:

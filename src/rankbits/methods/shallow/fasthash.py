@@ -19,17 +19,25 @@ for the paper's AdaBoost with its trimming of weights, for both make depth-4 tre
    decision trees for high-dimensional data", CVPR 2014.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import choice, fact, parameter
 from rankbits.methods.shallow.block_cuts import energy, group_rows, minimize_bit, spectral_bits
 from rankbits.methods.shallow.pair_losses import LOSSES, bit_weights, pair_losses
 from rankbits.methods.shallow.pair_sampling import Pairs, draw_pairs, supervise_pairs
+from rankbits.methods.shallow.parameters import (
+    N_DISSIMILAR,
+    N_SIMILAR,
+    N_TREES,
+    TREE_DEPTH,
+    TREE_RATE,
+)
 from rankbits.methods.shallow.principal import require_variation
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.shallow.tree_hasher import TreeHasher
 from rankbits.methods.shallow.trees import Forest, TreeSettings
 
@@ -39,26 +47,10 @@ class FastHash(TreeHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     loss : {"hinge", "ksh", "exponential"}, default="hinge"
         Loss of a pair at distance d of r bits. Hinge: d² if it is similar, else
         max(0, r/2 - d)². With s = r - 2d and y = 1 or -1, ksh: (s - r y)², exponential:
         exp(-s y / r).
-    n_similar : int, default=100
-        Similar rows that each row is paired with, drawn at random; all if it has no more.
-    n_dissimilar : int, default=100
-        The same of dissimilar rows.
-    n_trees : int, default=200
-        Trees of a bit.
-    max_depth : int, 1 to 8, default=4
-        Depth of a tree.
-    learning_rate : float, default=0.1
-        Share of what a tree would add to the logit that it does add.
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the pairs, of the first labels of a bit, and of the trees.
 
     Attributes
     ----------
@@ -84,32 +76,16 @@ class FastHash(TreeHasher):
     BinaryCodes(n=3, n_bits=8)
     """
 
-    _facts: ClassVar[dict[str, type]] = {"history": list}
+    loss: str = parameter("hinge", choice(*LOSSES))
+    n_similar: int = N_SIMILAR
+    n_dissimilar: int = N_DISSIMILAR
+    n_trees: int = N_TREES
+    max_depth: int = TREE_DEPTH
+    learning_rate: float = TREE_RATE
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
 
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        loss: str = "hinge",
-        n_similar: int = 100,
-        n_dissimilar: int = 100,
-        n_trees: int = 200,
-        max_depth: int = 4,
-        learning_rate: float = 0.1,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.verbose = verbose
-        self.random_state = random_state
+    history_: list[dict[str, Any]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the trees of all bits.
@@ -121,19 +97,14 @@ class FastHash(TreeHasher):
             Rows are similar if the level of either for the other is above 0. None takes the ten
             rows nearest to each as similar.
         """
-        n_bits, settings = self._code_length(), self._check_trees()
-        _check.choice("loss", self.loss, LOSSES)
-        n_similar = _check.whole("n_similar", self.n_similar, 1)
-        n_dissimilar = _check.whole("n_dissimilar", self.n_dissimilar, 1)
-        verbose = check_verbose(self.verbose)
-        rows = self._training_rows(X, y)
+        rows, settings = self._training_rows(X, y), self._tree_settings()
         supervision = supervise_pairs(rows, y)
         require_variation(rows)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
-        pairs = draw_pairs(supervision, n_similar, n_dissimilar, rng)
+        pairs = draw_pairs(supervision, self.n_similar, self.n_dissimilar, rng)
         learner = _BitLearner(rows, pairs, self.loss, settings, rng)
-        with show_progress(verbose, "bit", n_bits) as advance:
-            for _ in range(n_bits):
+        with show_progress(self.verbose, "bit", self.n_bits) as advance:
+            for _ in range(self.n_bits):
                 learner.learn_bit()
                 advance(f"loss {learner.history[-1]['loss']:.4g}")
         self.forest_, self.history_ = settings.join(learner.forests), learner.history

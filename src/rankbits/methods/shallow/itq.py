@@ -5,13 +5,13 @@ Notation:
     B  (n, b) codes of -1 and +1
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import integer, learned, parameter
 from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import principal_directions
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
@@ -28,8 +28,6 @@ class ITQ(LinearHasher):
         Code length, at most the rank of the centered training rows.
     n_iter : int, default=50
         Largest number of turns; they end sooner once no bit changes.
-    random_state : int, RandomState or None, default=None
-        Seed of the first rotation.
 
     Attributes
     ----------
@@ -55,22 +53,12 @@ class ITQ(LinearHasher):
     (3, 1)
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "components": ("d", "b"),
-        "rotation": ("b", "b"),
-        "planes": ("d", "b"),
-        "quantization_losses": ("turns",),
-    }
+    n_iter: int = parameter(50, integer(0))
+    random_state: Seed = RANDOM_STATE
 
-    components_: np.ndarray
-    rotation_: np.ndarray
-    quantization_losses_: np.ndarray
-
-    def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.random_state = random_state
+    components_: np.ndarray = learned("d", "b")
+    rotation_: np.ndarray = learned("b", "b")
+    quantization_losses_: np.ndarray = learned("turns")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the principal directions of X and their rotation.
@@ -81,12 +69,11 @@ class ITQ(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        max_turns = _check.whole("n_iter", self.n_iter, 0)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         self.mean_, self.components_ = principal_directions(rows, n_bits, rng)
         parts = (rows - self.mean_) @ self.components_
         start = random_rotation(n_bits, rng)
-        self.rotation_, self.quantization_losses_ = learn_rotation(parts, start, max_turns)
+        self.rotation_, self.quantization_losses_ = learn_rotation(parts, start, self.n_iter)
         self.planes_ = self.components_ @ self.rotation_
         return self

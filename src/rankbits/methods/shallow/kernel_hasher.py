@@ -4,11 +4,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankbits import _check
 from rankbits.errors import FileFormatError
-from rankbits.methods.shallow.kernels import RbfAnchors, check_gamma, draw_anchors
+from rankbits.methods.parameters.fields import attribute
+from rankbits.methods.shallow.kernels import RbfAnchors, draw_anchors
 from rankbits.methods.shallow.learned import Shapes, check_arrays
 from rankbits.methods.shallow.linear import LinearHasher
+from rankbits.methods.shallow.parameters import CHECK_GAMMA
 
 
 class KernelHasher(LinearHasher):
@@ -20,21 +21,19 @@ class KernelHasher(LinearHasher):
     """
 
     _is_orthonormal: ClassVar[bool] = True  # whether z(x), or else k(x): see `kernels`
-    kernel: str | None = "rbf"
-    n_anchors: int
-    gamma: float | None
+    n_anchors: int = attribute()
+    gamma: float | None = attribute()
 
-    anchors_: RbfAnchors | None
+    anchors_: RbfAnchors | None = attribute()
 
-    def _check_kernel(self) -> None:
-        """Refuse a kernel that is not known."""
-        if self.kernel is not None:
-            _check.choice("kernel", self.kernel, ("rbf",))
+    @property
+    def _has_kernel(self) -> bool:
+        return getattr(self, "kernel", "rbf") is not None
 
     def _draw_anchors(self, rows: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Set `anchors_`, None without a kernel, and return the coordinates of the rows."""
         self.anchors_ = None
-        if self.kernel is not None:
+        if self._has_kernel:
             anchors = draw_anchors(rows, self.n_anchors, self.gamma, rng)
             self.anchors_ = anchors.orthonormalize() if self._is_orthonormal else anchors
         return self._coordinates(rows)
@@ -61,11 +60,10 @@ class KernelHasher(LinearHasher):
         return arrays, facts
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        self._check_kernel()
         arrays, facts = dict(arrays), dict(facts)
         if "gamma" in facts:  # where lwh had it before
             arrays["gamma"] = np.array([facts.pop("gamma")])
-        self.anchors_ = None if self.kernel is None else self._take_anchors(arrays)
+        self.anchors_ = self._take_anchors(arrays) if self._has_kernel else None
         super()._restore(arrays, facts)
 
     def _take_anchors(self, arrays: dict[str, np.ndarray]) -> RbfAnchors:
@@ -81,7 +79,7 @@ class KernelHasher(LinearHasher):
             )
         parts = {name: arrays.pop(name) for name in shapes}
         check_arrays(parts, shapes, {"d": int(self.n_features_in_), "one": 1})
-        gamma = check_gamma(float(parts["gamma"][0]))
+        gamma = CHECK_GAMMA("gamma", float(parts["gamma"][0]))
         return RbfAnchors(parts["anchors"], gamma, parts.get("basis"))
 
     def _torch_module(self) -> Any:

@@ -17,14 +17,11 @@ None stands for 1 / median |x - a|² over the anchors and a sample of the rows.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import euclidean_distances
 
-from rankbits import _check
-from rankbits.errors import InputError
 from rankbits.methods.shallow.principal import require_variation
 
 _SAMPLE = 512
@@ -78,24 +75,22 @@ def rbf(x: np.ndarray, y: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def draw_anchors(
-    rows: np.ndarray, n_anchors: Any, gamma: Any, rng: np.random.RandomState
+    rows: np.ndarray, n_anchors: int, gamma: float | None, rng: np.random.RandomState
 ) -> RbfAnchors:
     """Anchors drawn among the rows without repeats; all rows if there are no more than that.
 
     Rows that are all equal are refused.
     """
     require_variation(rows)
-    m = min(_check.whole("n_anchors", n_anchors, 1), len(rows))
+    m = min(n_anchors, len(rows))
     anchors = rows[rng.choice(len(rows), m, replace=False)]
-    if gamma is None:
-        return RbfAnchors(anchors, median_gamma(rows, anchors, rng))
-    return RbfAnchors(anchors, check_gamma(gamma))
+    return RbfAnchors(anchors, median_gamma(rows, anchors, rng) if gamma is None else gamma)
 
 
-def choose_gamma(rows: np.ndarray, gamma: Any, rng: np.random.RandomState) -> float:
-    """The given gamma, checked, or for None 1 / median |x - y|² over pairs of at most 512 rows."""
+def choose_gamma(rows: np.ndarray, gamma: float | None, rng: np.random.RandomState) -> float:
+    """The given gamma, or for None 1 / median |x - y|² over pairs of at most 512 rows."""
     if gamma is not None:
-        return check_gamma(gamma)
+        return gamma
     require_variation(rows)
     sample = rows[rng.choice(len(rows), min(len(rows), _SAMPLE), replace=False)]
     return median_gamma(sample, sample, rng)
@@ -115,11 +110,3 @@ def median_gamma(
         squares > _LEAST * squares.max()
     )  # a row's distance to itself may be a rounding error
     return float(1.0 / np.median(squares[is_apart]))
-
-
-def check_gamma(gamma: Any) -> float:
-    """A positive number, for a gamma that is given."""
-    is_number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
-    if not is_number or not 0 < gamma < np.inf:
-        raise InputError(f"gamma must be a positive number or None, got {gamma!r}")
-    return float(gamma)

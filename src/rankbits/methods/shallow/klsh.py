@@ -26,9 +26,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import integer, parameter
 from rankbits.methods.shallow.eigenproblems import inverse_square_root
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.parameters import GAMMA
 
 
 class KLSH(KernelHasher):
@@ -36,16 +38,10 @@ class KLSH(KernelHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     n_anchors : int, default=300
         Training rows p that span the space, drawn at random; with fewer rows, all of them.
     subset_size : int, default=30
         Anchors t that are drawn for each bit, at most half of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors and of what is drawn among them.
 
     Attributes
     ----------
@@ -67,22 +63,12 @@ class KLSH(KernelHasher):
     (3, 2)
     """
 
-    _is_orthonormal = False
+    n_anchors: int = parameter(300, integer(2))
+    subset_size: int = parameter(30, integer(1))
+    gamma: float | None = GAMMA
+    random_state: Seed = RANDOM_STATE
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 300,
-        subset_size: int = 30,
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.subset_size = subset_size
-        self.gamma = gamma
-        self.random_state = random_state
+    _is_orthonormal = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the anchors and the hyperplanes.
@@ -93,9 +79,7 @@ class KLSH(KernelHasher):
         y : ignored
             Its length must be that of X.
         """
-        _check.whole("n_anchors", self.n_anchors, 2)
-        _check.whole("subset_size", self.subset_size, 1)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         self._draw_anchors(rows, rng)
         kernel = self._coordinates(self.anchors_.rows)  # type: ignore[union-attr]

@@ -20,11 +20,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import fact, integer, parameter
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.ksh_bits import learn_bits, whiten
 from rankbits.methods.shallow.pair_sampling import supervise_pairs
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.shallow.parameters import GAMMA, N_ANCHORS, N_ROWS
+from rankbits.methods.shallow.progress import show_progress
 from rankbits.methods.shallow.similarity import Similarity, draw_rows, similarity_of
 
 
@@ -36,22 +38,8 @@ class KSH(KernelHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
-    n_anchors : int, default=300
-        Training rows that span the kernel's hyperplanes, drawn at random; with fewer rows, all of
-        them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    n_rows : int or None, default=5000
-        Training rows whose pairs are learned from, drawn at random if there are more; None takes
-        all.
     max_steps : int, default=100
         Largest number of gradient steps for a bit; 0 keeps the eigenvectors.
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors and of the rows that are drawn.
 
     Attributes
     ----------
@@ -79,29 +67,16 @@ class KSH(KernelHasher):
     (array([ True]), array([False]), array([ True]))
     """
 
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    n_rows: int | None = N_ROWS
+    max_steps: int = parameter(100, integer(0))
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
+
     _is_orthonormal: ClassVar[bool] = False
-    _facts: ClassVar[dict[str, type]] = {"history": list}
 
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        n_rows: int | None = 5000,
-        max_steps: int = 100,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.n_rows = n_rows
-        self.max_steps = max_steps
-        self.verbose = verbose
-        self.random_state = random_state
+    history_: list[dict[str, Any]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hyperplanes.
@@ -113,9 +88,6 @@ class KSH(KernelHasher):
             Two rows are similar if they share a class or a tag, or if either has a level above 0
             for the other. None takes the ten nearest rows.
         """
-        n_bits = self._code_length()
-        _check.whole("max_steps", self.max_steps, 0)
-        check_verbose(self.verbose)
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         supervision = supervise_pairs(rows, y)
@@ -123,15 +95,15 @@ class KSH(KernelHasher):
         self.mean_ = features.mean(axis=0)
         chosen = draw_rows(supervision, self.n_rows, rng)
         similarity = similarity_of(supervision.take(chosen))
-        self._learn_planes(features[chosen] - self.mean_, similarity, n_bits)
+        self._learn_planes(features[chosen] - self.mean_, similarity)
         return self
 
-    def _learn_planes(self, centered: np.ndarray, similarity: Similarity, n_bits: int) -> None:
+    def _learn_planes(self, centered: np.ndarray, similarity: Similarity) -> None:
         """Set the planes and the history, from centered features and the similarities of rows."""
         basis = whiten(centered)
         directions, self.history_ = [], []
-        with show_progress(self.verbose, "bit", n_bits) as advance:
-            for bit in learn_bits(centered @ basis, similarity, n_bits, self.max_steps):
+        with show_progress(self.verbose, "bit", self.n_bits) as advance:
+            for bit in learn_bits(centered @ basis, similarity, self.n_bits, self.max_steps):
                 directions.append(bit.direction)
                 self.history_.append(bit.to_record())
                 advance(f"loss {bit.loss:.4f}")

@@ -1,5 +1,7 @@
-"""Saving and loading what a method learned: a method lists its arrays and facts, no more."""
+"""Saving and loading what a method learned: a method declares its arrays and facts, no more."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from rankbits import _check
 from rankbits.errors import FileFormatError
 from rankbits.methods.base import BaseHasher
+from rankbits.methods.parameters.fields import check_parameters, cleaned
 
 Shapes = dict[str, tuple[str, ...]]
 _LARGEST = 1e150
@@ -15,17 +18,29 @@ _LARGEST = 1e150
 class ArrayHasher(BaseHasher):
     """A method that has learned arrays of doubles or integers, and facts that JSON can hold.
 
-    The array or fact `name` is the attribute `name_`. `_arrays` gives the shape of each array in
-    letters: one letter stands for one size in all of them, d for the columns of what the arrays
-    are applied to, and a number for itself. Arrays are float64, those named in `_integers` int64.
-    `_facts` gives the type of each fact. Numbers are at most 1e150, so that their squares are
-    numbers too, but in the arrays named in `_unbounded`, which are only compared.
+    The array or fact `name` is the attribute `name_`, declared as `learned(...)` or `fact(...)`.
+    The shape of an array is given in letters: one letter stands for one size in all of them, d for
+    the columns of what the arrays are applied to, and a number for itself. Arrays are float64, or
+    int64. Numbers are at most 1e150, so that their squares are numbers too, but in the arrays named
+    in `_unbounded`, which are only compared.
+
+    Parameters are checked before `fit` begins, which then reads them as the checks return them.
     """
 
     _arrays: ClassVar[Shapes] = {}
     _integers: ClassVar[tuple[str, ...]] = ()
     _unbounded: ClassVar[tuple[str, ...]] = ()
     _facts: ClassVar[dict[str, type]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {name.removesuffix("_"): value for name, value in cls._attributes.items()}
+        arrays = {name: value for name, value in own.items() if value.shape}
+        cls._arrays = cls._arrays | {name: value.shape for name, value in arrays.items()}
+        cls._integers += tuple(name for name, value in arrays.items() if value.dtype is np.int64)
+        cls._facts = cls._facts | {name: v.kind for name, v in own.items() if v.kind is not None}
+        if "fit" in vars(cls):
+            cls.fit = _check_first(cls.fit)  # type: ignore[method-assign]
 
     def _n_columns(self) -> int:
         """The size d: columns of what the arrays are applied to."""
@@ -36,11 +51,23 @@ class ArrayHasher(BaseHasher):
         return arrays, {name: getattr(self, f"{name}_") for name in self._facts}
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        check_parameters(self)
         sizes = {"d": self._n_columns()}
         check_arrays(arrays, self._arrays, sizes, self._integers, self._unbounded)
         check_facts(facts, self._facts)
         for name, value in (*arrays.items(), *facts.items()):
             setattr(self, f"{name}_", value)
+
+
+def _check_first(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` whose parameters are checked before it does anything."""
+
+    @wraps(fit)
+    def checked_fit(hasher: ArrayHasher, *args: Any, **kwargs: Any) -> Any:
+        with cleaned(hasher):
+            return fit(hasher, *args, **kwargs)
+
+    return checked_fit
 
 
 def check_arrays(

@@ -5,20 +5,19 @@ and on the library; in double precision it is so small that a bit depends on nei
 exported model.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rankbits.methods.shallow.learned import ArrayHasher, Shapes
+from rankbits.methods.parameters.fields import learned
+from rankbits.methods.shallow.learned import ArrayHasher
 
 
 class LinearHasher(ArrayHasher):
     """Base of the methods whose fit sets `mean_` (d,) and `planes_` (d, b)."""
 
-    _arrays: ClassVar[Shapes] = {"mean": ("d",), "planes": ("d", "b")}
-
-    mean_: np.ndarray
-    planes_: np.ndarray
+    mean_: np.ndarray = learned("d")
+    planes_: np.ndarray = learned("d", "b")
 
     @property
     def n_bits_(self) -> int:

@@ -5,6 +5,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import flag, parameter
 from rankbits.methods.shallow.linear import LinearHasher
 
 
@@ -16,12 +18,8 @@ class LSH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     center : bool, default=True
         Whether the hyperplanes meet in the mean of the training rows; otherwise in the origin.
-    random_state : int, RandomState or None, default=None
-        Seed of the hyperplanes.
 
     Attributes
     ----------
@@ -40,10 +38,8 @@ class LSH(LinearHasher):
     (3, 2)
     """
 
-    def __init__(self, n_bits: int = 32, *, center: bool = True, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.random_state = random_state
+    center: bool = parameter(True, flag)
+    random_state: Seed = RANDOM_STATE
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the hyperplanes.
@@ -55,7 +51,7 @@ class LSH(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         self.mean_ = rows.mean(axis=0) if self.center else np.zeros(rows.shape[1])
         self.planes_ = rng.standard_normal((rows.shape[1], n_bits))

@@ -18,16 +18,18 @@ an option.
    rank", SIGIR 2014.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import choice, fact, integer, number, parameter
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.lwh_lists import draw_lists, supervise_lists
 from rankbits.methods.shallow.lwh_svm import Settings, learn_planes
 from rankbits.methods.shallow.lwh_violated import LOSSES
+from rankbits.methods.shallow.parameters import GAMMA, KERNEL, N_ANCHORS, N_QUERIES, ROTATION
 from rankbits.methods.shallow.principal import require_variation, span_rows
 from rankbits.methods.shallow.rotation import rotate_planes
 from rankbits.methods.supervision import Supervision
@@ -44,13 +46,8 @@ class LWH(KernelHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     loss : {"map", "ndcg"}, default="map"
         The loss of a ranking: 1 - AP, or 1 - NDCG with the discount 1 / log2(1 + rank).
-    n_queries : int, default=300
-        Training rows that act as queries, drawn at random among those that have both relevant and
-        irrelevant rows; all of these if there are no more.
     regularization : float, default=3e-4
         λ.
     epsilon : float, default=0.01
@@ -61,16 +58,6 @@ class LWH(KernelHasher):
         Subgradient steps between two cuts.
     learning_rate : float, default=10.0
         Length of the first step.
-    rotation : {"itq"} or None, default="itq"
-        Whether W is rotated so that W'x is nearest to its signs; None is the paper's way.
-    kernel : {"rbf"} or None, default=None
-        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
-    n_anchors : int, default=300
-        Number of anchors, drawn among the training rows; with fewer rows, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors, the queries and the first W.
 
     Attributes
     ----------
@@ -100,41 +87,21 @@ class LWH(KernelHasher):
     (array([ True]), array([False]), array([ True]))
     """
 
-    _facts: ClassVar[dict[str, type]] = {"history": list, "report": dict}
+    loss: str = parameter("map", choice(*LOSSES))
+    n_queries: int = N_QUERIES
+    regularization: float = parameter(3e-4, number(closed=False))
+    epsilon: float = parameter(0.01, number(closed=False))
+    max_cuts: int = parameter(50, integer(1))
+    n_steps: int = parameter(50, integer(1))
+    learning_rate: float = parameter(10.0, number(closed=False))
+    rotation: str | None = ROTATION
+    kernel: str | None = KERNEL
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    random_state: Seed = RANDOM_STATE
 
-    history_: list[dict[str, Any]]
-    report_: dict[str, Any]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        loss: str = "map",
-        n_queries: int = 300,
-        regularization: float = 3e-4,
-        epsilon: float = 0.01,
-        max_cuts: int = 50,
-        n_steps: int = 50,
-        learning_rate: float = 10.0,
-        rotation: str | None = "itq",
-        kernel: str | None = None,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.n_queries = n_queries
-        self.regularization = regularization
-        self.epsilon = epsilon
-        self.max_cuts = max_cuts
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.rotation = rotation
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.random_state = random_state
+    history_: list[dict[str, Any]] = fact(list)
+    report_: dict[str, Any] = fact(dict)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hyperplanes.
@@ -145,7 +112,6 @@ class LWH(KernelHasher):
         y : class labels (n,), multi-hot (n, L), or an affinity over (X, X)
             Rows with a level above 0 are relevant; no row is in its own list.
         """
-        settings, n_bits = self._check_parameters(), self._code_length()
         rows = self._training_rows(X, y)
         supervision = supervise_lists(rows, y)
         rng = check_random_state(self.random_state)
@@ -155,28 +121,17 @@ class LWH(KernelHasher):
         scale = _root_mean_square(rows)
         parts, basis = span_rows(rows / scale)
         queries, lists = draw_lists(supervision, self.n_queries, rng)
-        start = _draw_planes(parts.shape[1], n_bits, settings.regularization, rng)
-        planes, self.history_ = learn_planes(parts, parts[queries], lists, start, settings)
+        start = _draw_planes(parts.shape[1], self.n_bits, self.regularization, rng)
+        planes, self.history_ = learn_planes(parts, parts[queries], lists, start, self._settings())
         if self.rotation is not None:
             planes = rotate_planes(parts, planes)
         self.planes_ = basis @ planes / scale
         self.report_ = self._write_report(supervision, len(lists))
         return self
 
-    def _check_parameters(self) -> Settings:
-        """The parameters of learning, checked."""
-        self._check_kernel()
-        if self.rotation is not None:
-            _check.choice("rotation", self.rotation, ("itq",))
-        _check.whole("n_queries", self.n_queries, 1)
-        return Settings(
-            _check.choice("loss", self.loss, LOSSES),
-            _check.number("regularization", self.regularization, closed=False),
-            _check.number("epsilon", self.epsilon, closed=False),
-            _check.whole("max_cuts", self.max_cuts, 1),
-            _check.whole("n_steps", self.n_steps, 1),
-            _check.number("learning_rate", self.learning_rate, closed=False),
-        )
+    def _settings(self) -> Settings:
+        stops = self.epsilon, self.max_cuts, self.n_steps
+        return Settings(self.loss, self.regularization, *stops, self.learning_rate)
 
     def _write_report(self, supervision: Supervision, n_queries: int) -> dict[str, Any]:
         last = self.history_[-1]

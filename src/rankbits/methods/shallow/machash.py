@@ -20,19 +20,20 @@ What we changed: pairs are a sample; the first Z are learned greedily, bit by bi
    using auxiliary coordinates", NIPS 2016.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import choice, fact, learned, number, parameter
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.machash_steps import Codes, Machines, fit_machines
 from rankbits.methods.shallow.pair_losses import LOSSES
 from rankbits.methods.shallow.pair_sampling import draw_pairs, supervise_pairs
+from rankbits.methods.shallow.parameters import GAMMA, KERNEL, N_ANCHORS, N_DISSIMILAR, N_SIMILAR
 from rankbits.methods.shallow.principal import require_variation
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.shallow.progress import show_progress
 
 _MOST_TURNS = 20  # μ has then grown a million times
 
@@ -49,24 +50,10 @@ class MACHash(KernelHasher):
     loss : {"hinge", "ksh", "exponential"}, default="ksh"
         Loss of a pair at distance d. Hinge: d² if it is similar, else max(0, b/2 - d)². With
         s = b - 2d and y = 1 or -1, ksh: (s - b y)², exponential: exp(-s y / b).
-    n_similar : int, default=100
-        Similar rows that each row is paired with, drawn at random; all if it has no more.
-    n_dissimilar : int, default=100
-        The same of dissimilar rows.
     penalty : float, default=0.01
         The first μ; each turn doubles it.
     regularization : float, default=1e-3
         λ of the machines, which minimize λ/2 |w|² + the mean of max(0, 1 - z (w'x + c))².
-    kernel : {"rbf"} or None, default=None
-        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
-    n_anchors : int, default=300
-        Number of anchors, drawn among the training rows; with fewer rows, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors, the pairs and the first codes.
 
     Attributes
     ----------
@@ -97,38 +84,19 @@ class MACHash(KernelHasher):
     BinaryCodes(n=3, n_bits=8)
     """
 
-    _arrays: ClassVar[Shapes] = {"mean": ("d",), "planes": ("d", "b"), "offsets": ("b",)}
-    _facts: ClassVar[dict[str, type]] = {"history": list}
+    loss: str = parameter("ksh", choice(*LOSSES))
+    n_similar: int = N_SIMILAR
+    n_dissimilar: int = N_DISSIMILAR
+    penalty: float = parameter(0.01, number(closed=False))
+    regularization: float = parameter(1e-3, number(closed=False))
+    kernel: str | None = KERNEL
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
 
-    offsets_: np.ndarray
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        loss: str = "ksh",
-        n_similar: int = 100,
-        n_dissimilar: int = 100,
-        penalty: float = 0.01,
-        regularization: float = 1e-3,
-        kernel: str | None = None,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.penalty = penalty
-        self.regularization = regularization
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.verbose = verbose
-        self.random_state = random_state
+    offsets_: np.ndarray = learned("b")
+    history_: list[dict[str, Any]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hyperplanes.
@@ -140,8 +108,7 @@ class MACHash(KernelHasher):
             Rows are similar if the level of either for the other is above 0. None takes the ten
             rows nearest to each as similar.
         """
-        self._check_parameters()
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        rows = self._training_rows(X, y)
         supervision = supervise_pairs(rows, y)
         require_variation(rows)
         random_state = check_random_state(self.random_state)
@@ -151,21 +118,11 @@ class MACHash(KernelHasher):
         scale = float(np.linalg.norm(rows) / np.sqrt(len(rows)))
         rng = np.random.default_rng(random_state.randint(1 << 31))
         pairs = draw_pairs(supervision, self.n_similar, self.n_dissimilar, rng)
-        codes = Codes(pairs, self.loss, n_bits)
+        codes = Codes(pairs, self.loss, self.n_bits)
         codes.start(rng)
         machines, self.history_ = self._take_turns(rows / scale, codes)
         self.planes_, self.offsets_ = machines.planes / scale, machines.offsets
         return self
-
-    def _check_parameters(self) -> None:
-        """Refuse values that the parameters cannot have."""
-        self._check_kernel()
-        check_verbose(self.verbose)
-        _check.choice("loss", self.loss, LOSSES)
-        for name in ("n_similar", "n_dissimilar"):
-            _check.whole(name, getattr(self, name), 1)
-        for name in ("penalty", "regularization"):
-            _check.number(name, getattr(self, name), closed=False)
 
     def _take_turns(self, rows: np.ndarray, codes: Codes) -> tuple[Machines, list[dict[str, Any]]]:
         """The machines of the turn whose h(X) has the least loss, and the record of all turns."""

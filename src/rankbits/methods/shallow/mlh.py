@@ -17,18 +17,20 @@ What differs from the paper:
 M. Norouzi, D. J. Fleet, "Minimal loss hashing for compact binary codes", ICML 2011.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import anything, fact, integer, learned, number, parameter
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.mlh_training import Settings, Trainer
 from rankbits.methods.shallow.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.parameters import GAMMA, KERNEL, N_ANCHORS
 from rankbits.methods.shallow.principal import require_variation
-from rankbits.methods.shallow.progress import check_verbose, show_progress
+from rankbits.methods.shallow.progress import show_progress
 
 
 class MLH(KernelHasher):
@@ -36,8 +38,6 @@ class MLH(KernelHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     radius : int or None, default=None
         ρ: similar pairs are to lie nearer, others farther. None chooses it by validation.
     slope : float, default=1.0
@@ -50,16 +50,6 @@ class MLH(KernelHasher):
         Length of the first steps.
     decay : float, default=0.001
         Weight of |W|² / 2, which keeps the logits from growing.
-    kernel : {"rbf"} or None, default=None
-        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
-    n_anchors : int, default=300
-        Number of anchors, drawn among the training rows; with fewer rows, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors, the pairs, the first W and the rows that are held out.
 
     Attributes
     ----------
@@ -87,44 +77,20 @@ class MLH(KernelHasher):
     BinaryCodes(n=297, n_bits=8)
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "planes": ("d", "b"),
-        "bounds": ("steps",),
-    }
-    _facts: ClassVar[dict[str, type]] = {"radius": int}
+    radius: int | None = parameter(None, anything)  # fit checks it: n_bits limits it
+    slope: float = parameter(1.0, number(closed=False))
+    n_steps: int = parameter(1000, integer(1))
+    batch_size: int = parameter(400, integer(2))
+    learning_rate: float = parameter(1.0, number(closed=False))
+    decay: float = parameter(1e-3, number())
+    kernel: str | None = KERNEL
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
 
-    radius_: int
-    bounds_: np.ndarray
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        radius: int | None = None,
-        slope: float = 1.0,
-        n_steps: int = 1000,
-        batch_size: int = 400,
-        learning_rate: float = 1.0,
-        decay: float = 1e-3,
-        kernel: str | None = None,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.radius = radius
-        self.slope = slope
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.verbose = verbose
-        self.random_state = random_state
+    bounds_: np.ndarray = learned("steps")
+    radius_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hyperplanes.
@@ -136,7 +102,8 @@ class MLH(KernelHasher):
             Two rows are similar if they share a class or a tag, or if either has a level above 0
             for the other. None takes the ten nearest rows.
         """
-        n_bits, settings = self._code_length(), self._check_parameters()
+        if self.radius is not None:
+            _check.whole("radius", self.radius, 1, self.n_bits)
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         supervision = supervise_pairs(rows, y)
@@ -146,7 +113,7 @@ class MLH(KernelHasher):
         centered = coordinates - self.mean_
         scale = float(np.linalg.norm(centered) / np.sqrt(len(centered)))
         generator = np.random.default_rng(rng.randint(1 << 31))
-        trainer = Trainer(centered / scale, supervision, n_bits, settings, generator)
+        trainer = Trainer(centered / scale, supervision, self.n_bits, self._settings(), generator)
         self.planes_ = self._train(trainer) / scale
         return self
 
@@ -168,16 +135,5 @@ class MLH(KernelHasher):
         self.bounds_ = np.array(bounds[-n_steps:])
         return planes
 
-    def _check_parameters(self) -> Settings:
-        """The parameters of training, checked."""
-        self._check_kernel()
-        check_verbose(self.verbose)
-        if self.radius is not None:
-            _check.whole("radius", self.radius, 1, self._code_length())
-        return Settings(
-            _check.number("slope", self.slope, closed=False),
-            _check.whole("n_steps", self.n_steps, 1),
-            _check.whole("batch_size", self.batch_size, 2),
-            _check.number("learning_rate", self.learning_rate, closed=False),
-            _check.number("decay", self.decay),
-        )
+    def _settings(self) -> Settings:
+        return Settings(self.slope, self.n_steps, self.batch_size, self.learning_rate, self.decay)

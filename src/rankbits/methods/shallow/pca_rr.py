@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from sklearn.utils import check_random_state
 
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import principal_directions
 from rankbits.methods.shallow.rotation import random_rotation
@@ -48,9 +49,7 @@ class PCARR(LinearHasher):
     (3, 1)
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    random_state: Seed = RANDOM_STATE
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the principal directions of X and draw their rotation.
@@ -61,7 +60,7 @@ class PCARR(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         self.mean_, directions = principal_directions(rows, n_bits, rng)
         self.planes_ = directions @ random_rotation(n_bits, rng)

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import principal_directions
 
@@ -38,9 +39,7 @@ class PCAH(LinearHasher):
     (3, 1)
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    random_state: Seed = RANDOM_STATE
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the principal directions of X.
@@ -51,6 +50,6 @@ class PCAH(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
-        self.mean_, self.planes_ = principal_directions(rows, n_bits, self.random_state)
+        rows = self._training_rows(X, y)
+        self.mean_, self.planes_ = principal_directions(rows, self.n_bits, self.random_state)
         return self

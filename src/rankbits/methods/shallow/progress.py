@@ -3,16 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from rankbits.errors import InputError
-
-
-def check_verbose(verbose: Any) -> bool | str:
-    """True, False or "auto"."""
-    if isinstance(verbose, bool) or (isinstance(verbose, str) and verbose == "auto"):
-        return verbose
-    raise InputError(f"verbose must be True, False or 'auto', got {verbose!r}")
 
 
 @contextmanager

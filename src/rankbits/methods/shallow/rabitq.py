@@ -10,15 +10,15 @@ code, its norm |r| and its factor f. Both are rounded to a byte: 256 values that
 the smallest and the largest of the training rows.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from rankbits import _check
 from rankbits.errors import FileFormatError
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import choice, learned, parameter
 from rankbits.methods.shallow.linear import LinearHasher
 from rankbits.methods.shallow.principal import principal_directions
 from rankbits.methods.shallow.rotation import random_rotation
@@ -36,13 +36,9 @@ class RaBitQ(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     metric : {"l2", "ip"}, default="l2"
         What `correction` makes of scores: Euclidean distances, or inner products. With inner
         products queries are not centered, so they have a map of their own.
-    random_state : int, RandomState or None, default=None
-        Seed of the rotation.
 
     Attributes
     ----------
@@ -67,20 +63,11 @@ class RaBitQ(LinearHasher):
     ((3, 1), (3, 2))
     """
 
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "planes": ("d", "b"),
-        "norm_range": ("ends",),
-        "factor_range": ("ends",),
-    }
+    metric: str = parameter("l2", choice("l2", "ip"))
+    random_state: Seed = RANDOM_STATE
 
-    norm_range_: np.ndarray
-    factor_range_: np.ndarray
-
-    def __init__(self, n_bits: int = 32, *, metric: str = "l2", random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.metric = metric
-        self.random_state = random_state
+    norm_range_: np.ndarray = learned("ends")
+    factor_range_: np.ndarray = learned("ends")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the rotation, and learn the mean and the ranges of norms and factors.
@@ -91,8 +78,7 @@ class RaBitQ(LinearHasher):
         y : ignored
             Its length must be that of X.
         """
-        self._check_metric()
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         if n_bits < rows.shape[1]:
             self.mean_, directions = principal_directions(rows, n_bits, rng)
@@ -104,9 +90,6 @@ class RaBitQ(LinearHasher):
         self.norm_range_ = np.array([norms.min(), norms.max()])
         self.factor_range_ = np.array([factors.min(), factors.max()])
         return self
-
-    def _check_metric(self) -> None:
-        _check.choice("metric", self.metric, ("l2", "ip"))
 
     def factors(self, X: Any) -> np.ndarray:
         """Two bytes for each row as an item, its norm and its factor: uint8 of shape (n, 2)."""
@@ -134,7 +117,6 @@ class RaBitQ(LinearHasher):
         return np.stack([norms / np.sqrt(self.n_bits_), 1.0 / factors, added])
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        self._check_metric()
         super()._restore(arrays, facts)
         for name in ("norm_range", "factor_range"):
             ends = arrays[name]
@@ -147,7 +129,7 @@ class RaBitQ(LinearHasher):
 
     @property
     def _has_query_map(self) -> bool:
-        return bool(self.metric == "ip")
+        return self.metric == "ip"
 
     def _query_logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = rows @ self.planes_ if self._has_query_map else self._logits(rows)

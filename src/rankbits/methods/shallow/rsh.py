@@ -22,19 +22,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import FileFormatError, InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import attribute, choice, fact, integer, optional, parameter
 from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.shallow.parameters import GAMMA, KERNEL
 from rankbits.methods.shallow.principal import require_directions, require_variation, span_rows
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 from rankbits.methods.shallow.rsh_alm import maximize_by_alm
 from rankbits.methods.shallow.rsh_lists import mean_margins
 from rankbits.methods.supervision import Supervision, supervise
 
-_SOLVERS, _ROTATIONS = ("eigh", "alm"), ("itq", "random")
 _MORE = "several tables with n_tables, or kernel='rbf', which has as many directions as anchors"
 _ROUND = ("table", "round", "objective", "violation", "steps", "rho")  # what a round records
 
@@ -62,14 +63,10 @@ class RSH(KernelHasher):
         Rank in the feature space of the RBF kernel, in the span of some training rows.
     n_anchors : int, default=500
         Number of those rows; with fewer rows in training, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
     n_tables : int, default=1
         Tables of n_bits each, see `encode_tables`. Each draws its own queries. In later tables a
         triplet of i above j weighs 1 + exp(2 (d_i - d_j) / b), where d is the distance in the
         nearest of the tables so far: a table learns most where looking up the earlier ones fails.
-    random_state : int, RandomState or None, default=None
-        Seed of the queries, the anchors, the rotations and the first A of "alm".
 
     Attributes
     ----------
@@ -97,34 +94,19 @@ class RSH(KernelHasher):
     (60, 1)
     """
 
+    n_queries: int | None = parameter(100, optional(integer(1)))
+    solver: str = parameter("eigh", choice("eigh", "alm"))
+    rotation: str | None = parameter("itq", optional(choice("itq", "random")))
+    kernel: str | None = KERNEL
+    n_anchors: int = parameter(500, integer(1))
+    gamma: float | None = GAMMA
+    n_tables: int = parameter(1, integer(1))
+    random_state: Seed = RANDOM_STATE
+
     _arrays: ClassVar[Shapes] = {"mean": ("d",), "tables": ("tables", "d", "b")}
-    _facts: ClassVar[dict[str, type]] = {"history": list}
 
-    tables_: np.ndarray
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_queries: int | None = 100,
-        solver: str = "eigh",
-        rotation: str | None = "itq",
-        kernel: str | None = None,
-        n_anchors: int = 500,
-        gamma: float | None = None,
-        n_tables: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_queries = n_queries
-        self.solver = solver
-        self.rotation = rotation
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.n_tables = n_tables
-        self.random_state = random_state
+    tables_: np.ndarray = attribute()
+    history_: list[dict[str, Any]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the planes.
@@ -137,7 +119,6 @@ class RSH(KernelHasher):
             the level, the further up. None takes each row's own ranking of the others by distance:
             its first 10, 50, 200 and 1,000 have the levels 10, 5, 2 and 1.
         """
-        n_bits, n_tables = self._code_length(), self._check_parameters()
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         if len(rows) < 2:
@@ -147,9 +128,9 @@ class RSH(KernelHasher):
         coordinates = self._draw_anchors(rows, rng)
         self.mean_ = coordinates.mean(axis=0)
         parts, basis = span_rows(coordinates - self.mean_)
-        require_directions(parts, n_bits, _MORE)
+        require_directions(parts, self.n_bits, _MORE)
         self.history_, tables, codes = [], list[np.ndarray](), list[BinaryCodes]()
-        for _ in range(n_tables):
+        for _ in range(self.n_tables):
             planes = self._learn_table(parts, supervision, codes, rng)
             codes.append(BinaryCodes.from_logits(parts @ planes))
             tables.append(basis @ planes)
@@ -178,29 +159,18 @@ class RSH(KernelHasher):
         rng: np.random.RandomState,
     ) -> np.ndarray:
         """Planes (r, b) of the next table for rows (n, r); `earlier` has the codes so far."""
-        n_bits = self._code_length()
         matrix = mean_margins(parts, supervision, self.n_queries, earlier, rng)
         solve = maximize_by_alm if self.solver == "alm" else _maximize_by_eigenvectors
-        planes, rounds = solve(matrix, n_bits, rng)
+        planes, rounds = solve(matrix, self.n_bits, rng)
         for number, values in enumerate(rounds):
             self.history_.append({"table": len(earlier), "round": number, **values})
         if self.rotation is None:
             return planes
-        rotation = random_rotation(n_bits, rng)
+        rotation = random_rotation(self.n_bits, rng)
         if self.rotation == "itq":
             rotation, _ = learn_rotation(parts @ planes, rotation)
         rotated: np.ndarray = planes @ rotation
         return rotated
-
-    def _check_parameters(self) -> int:
-        """Refuse values that the parameters cannot have; returns the number of tables."""
-        self._check_kernel()
-        _check.choice("solver", self.solver, _SOLVERS)
-        if self.rotation is not None:
-            _check.choice("rotation", self.rotation, _ROTATIONS)
-        if self.n_queries is not None:
-            _check.whole("n_queries", self.n_queries, 1)
-        return _check.whole("n_tables", self.n_tables, 1)
 
     def _restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         super()._restore(arrays, facts)

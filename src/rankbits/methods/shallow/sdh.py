@@ -21,12 +21,13 @@ import numpy as np
 from scipy.linalg import solve
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import integer, learned, number, parameter
 from rankbits.methods.shallow.bitwise import descend_bits
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.parameters import GAMMA, N_ANCHORS
 
 _MAX_CYCLES = 20
 
@@ -36,16 +37,10 @@ class SDH(KernelHasher):
 
     The bits of the training rows, the classifier and the kernel map to the bits are learned in
     turns. The bits are never relaxed to real numbers: one after another they take their best sign.
+    The paper takes 1,000 anchors, which encode more slowly.
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
-    n_anchors : int, default=300
-        Training rows that span the kernel's hyperplanes, drawn at random; with fewer rows, all of
-        them. The paper takes 1,000, which encode more slowly.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
     classifier_penalty : float, default=1.0
         λ, the ridge of the classifier. It must be positive.
     map_weight : float, default=1e-5
@@ -55,8 +50,6 @@ class SDH(KernelHasher):
         must be positive.
     max_rounds : int, default=20
         Largest number of turns through all parts; they end sooner once no bit changes.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors and of the first bits.
 
     Attributes
     ----------
@@ -84,37 +77,18 @@ class SDH(KernelHasher):
     BinaryCodes(n=297, n_bits=16)
     """
 
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    classifier_penalty: float = parameter(1.0, number(closed=False))
+    map_weight: float = parameter(1e-5, number(closed=False))
+    map_penalty: float = parameter(1e-5, number(closed=False))
+    max_rounds: int = parameter(20, integer(1))
+    random_state: Seed = RANDOM_STATE
+
     _is_orthonormal: ClassVar[bool] = False
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "planes": ("d", "b"),
-        "classifier": ("b", "classes"),
-        "losses": ("steps",),
-    }
 
-    classifier_: np.ndarray
-    losses_: np.ndarray
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        classifier_penalty: float = 1.0,
-        map_weight: float = 1e-5,
-        map_penalty: float = 1e-5,
-        max_rounds: int = 20,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.classifier_penalty = classifier_penalty
-        self.map_weight = map_weight
-        self.map_penalty = map_penalty
-        self.max_rounds = max_rounds
-        self.random_state = random_state
+    classifier_: np.ndarray = learned("b", "classes")
+    losses_: np.ndarray = learned("steps")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn bits, classifier and kernel map in turns.
@@ -124,18 +98,15 @@ class SDH(KernelHasher):
         X : array of shape (n, n_features)
         y : class labels (n,) or multi-hot tags (n, L)
         """
-        n_bits, max_rounds = self._code_length(), _check.whole("max_rounds", self.max_rounds, 1)
-        penalties = [
-            _check.number(name, getattr(self, name), closed=False)
-            for name in ("classifier_penalty", "map_weight", "map_penalty")
-        ]
+        penalties = self.classifier_penalty, self.map_weight, self.map_penalty
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         targets = _read_targets(rows, y)
         features = self._draw_anchors(rows, rng)
         problem = Problem(targets, features, *penalties)
-        bits = np.where(rng.standard_normal((len(rows), n_bits)) > 0, 1.0, -1.0)
-        self.classifier_, self.planes_, self.losses_ = solve_in_turns(problem, bits, max_rounds)
+        bits = np.where(rng.standard_normal((len(rows), self.n_bits)) > 0, 1.0, -1.0)
+        learned_parts = solve_in_turns(problem, bits, self.max_rounds)
+        self.classifier_, self.planes_, self.losses_ = learned_parts
         self.mean_ = np.zeros(features.shape[1])
         return self
 

@@ -18,13 +18,12 @@ beyond it are taken for its ends. Without it, as in the paper, rows beyond the r
 cosine, which turns back there: they are mirrored into the box.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from rankbits import _check
 from rankbits.errors import InputError
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.fields import fact, learned, number, optional, parameter
 from rankbits.methods.shallow.principal import leading_directions, require_variation
 from rankbits.methods.shallow.waves import WaveHasher
 
@@ -36,8 +35,6 @@ class SH(WaveHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     clip : float or None, default=None
         Share of the training rows, from 0 and below 0.5, that lies beyond each end of the range of
         an axis; rows beyond are taken for the end. None takes the whole range, as in the paper, and
@@ -67,16 +64,10 @@ class SH(WaveHasher):
     [[0, 1], [0, 2], [1, 1]]
     """
 
-    _arrays: ClassVar[Shapes] = {**WaveHasher._arrays, "modes": ("b", "2")}
-    _integers: ClassVar[tuple[str, ...]] = ("modes",)
-    _facts: ClassVar[dict[str, type]] = {"is_clipped": bool}
+    clip: float | None = parameter(None, optional(number(0.0, 0.5)))
 
-    modes_: np.ndarray
-    is_clipped_: bool
-
-    def __init__(self, n_bits: int = 32, *, clip: float | None = None) -> None:
-        self.n_bits = n_bits
-        self.clip = clip
+    modes_: np.ndarray = learned("b", "2", dtype=np.int64)
+    is_clipped_: bool = fact(bool)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the principal components of X and choose their modes.
@@ -87,8 +78,8 @@ class SH(WaveHasher):
         y : ignored
             Its length must be that of X.
         """
-        share = 0.0 if self.clip is None else _check.number("clip", self.clip, 0.0, 0.5)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        share = 0.0 if self.clip is None else self.clip
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         require_variation(rows)
         self.mean_ = rows.mean(axis=0)
         directions = leading_directions(rows - self.mean_, n_bits)

@@ -1,15 +1,22 @@
 """Sign: each bit is the sign of one feature, as embeddings are often binarized."""
 
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from typing import Any, Self
 
 import numpy as np
 
-from rankbits import _check
 from rankbits.codes import MAX_BITS
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods.shallow.learned import ArrayHasher, Shapes
-
-_CHOICES = ("variance", "first")
+from rankbits.methods.parameters.fields import (
+    choice,
+    fact,
+    flag,
+    integer,
+    learned,
+    optional,
+    parameter,
+)
+from rankbits.methods.shallow.learned import ArrayHasher
 
 
 class Sign(ArrayHasher):
@@ -47,18 +54,14 @@ class Sign(ArrayHasher):
     [[160], [64]]
     """
 
-    _arrays: ClassVar[Shapes] = {"mean": ("b",)}
-    _facts: ClassVar[dict[str, type]] = {"features": list}
+    n_bits: int | None = field(  # type: ignore[assignment]  # None for one of each feature
+        default=None, kw_only=False, metadata={"check": optional(integer(1, MAX_BITS))}
+    )
+    center: bool = parameter(True, flag)
+    choose: str = parameter("variance", choice("variance", "first"))
 
-    mean_: np.ndarray
-    features_: np.ndarray
-
-    def __init__(
-        self, n_bits: int | None = None, *, center: bool = True, choose: str = "variance"
-    ) -> None:
-        self.n_bits = n_bits
-        self.center = center
-        self.choose = choose
+    mean_: np.ndarray = learned("b")
+    features_: np.ndarray = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn which features become bits, and their means.
@@ -69,9 +72,6 @@ class Sign(ArrayHasher):
         y : ignored
             Its length must be that of X.
         """
-        _check.choice("choose", self.choose, _CHOICES)
-        if self.n_bits is not None:
-            self._code_length()
         rows = self._training_rows(X, y)
         n_bits = self._count_bits(rows.shape[1])
         order = np.arange(rows.shape[1])
@@ -84,7 +84,7 @@ class Sign(ArrayHasher):
 
     def _count_bits(self, n_features: int) -> int:
         """The code length for rows with this number of features."""
-        n_bits = n_features if self.n_bits is None else int(self.n_bits)
+        n_bits = n_features if self.n_bits is None else self.n_bits
         if n_bits > n_features:
             raise InputError(
                 f"n_bits must be at most {n_features}, one for each feature, got {n_bits}; take "

@@ -11,7 +11,6 @@ one by one.
 import numpy as np
 from scipy import sparse
 
-from rankbits import _check
 from rankbits.errors import InputError
 from rankbits.methods.supervision import Supervision
 
@@ -74,7 +73,7 @@ def draw_rows(
 ) -> np.ndarray:
     """Positions of at most so many rows, ascending, of which some are similar and some are not."""
     n = len(supervision)
-    if n_rows is None or _check.whole("n_rows", n_rows, 2) >= n:
+    if n_rows is None or n_rows >= n:
         return np.arange(n)
     chosen = np.sort(rng.choice(n, n_rows, replace=False))
     if not supervision.has_contrast(chosen):

@@ -21,7 +21,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.shallow.kernels import choose_gamma
+from rankbits.methods.shallow.parameters import GAMMA
 from rankbits.methods.shallow.waves import WaveHasher
 
 
@@ -30,12 +32,8 @@ class SKLSH(WaveHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     gamma : float or None, default=None
         Factor in the kernel exp(-gamma |x - y|²); None takes 1 / median |x - y|².
-    random_state : int, RandomState or None, default=None
-        Seed of the directions, phases and thresholds, and of the rows that gamma is measured on.
 
     Attributes
     ----------
@@ -59,12 +57,8 @@ class SKLSH(WaveHasher):
     (3, 2)
     """
 
-    def __init__(
-        self, n_bits: int = 32, *, gamma: float | None = None, random_state: Any = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.gamma = gamma
-        self.random_state = random_state
+    gamma: float | None = GAMMA
+    random_state: Seed = RANDOM_STATE
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw directions, phases and thresholds.
@@ -76,7 +70,7 @@ class SKLSH(WaveHasher):
         y : ignored
             Its length must be that of X.
         """
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         rng = check_random_state(self.random_state)
         gamma = choose_gamma(rows, self.gamma, rng)
         self.mean_ = rows.mean(axis=0)

@@ -19,17 +19,18 @@ compared by the Hamming distance, as all codes are; `spherical_distances` is the
 paper, for re-ranking.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import fact, integer, learned, number, parameter
 from rankbits.methods.shallow.groups import draw_rows
-from rankbits.methods.shallow.learned import ArrayHasher, Shapes
+from rankbits.methods.shallow.learned import ArrayHasher
 from rankbits.methods.shallow.principal import require_variation
 
 _MOST_ROWS = 10_000  # that are learned from
@@ -42,15 +43,11 @@ class SpH(ArrayHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     tolerance : float, default=0.1
         Mean error of the rows that two spheres share, relative to a quarter of all, at which the
         rounds end; the standard deviation may be 1.5 times as large. It must be positive.
     max_rounds : int, default=100
         Largest number of rounds.
-    random_state : int, RandomState or None, default=None
-        Seed of the first centers, and of the rows that are drawn.
 
     Attributes
     ----------
@@ -73,25 +70,13 @@ class SpH(ArrayHasher):
     array([0.5, 0.5, 0.5])
     """
 
-    _arrays: ClassVar[Shapes] = {"centers": ("b", "d"), "squared_radii": ("b",)}
-    _facts: ClassVar[dict[str, type]] = {"history": list}
+    tolerance: float = parameter(0.1, number(closed=False))
+    max_rounds: int = parameter(100, integer(0))
+    random_state: Seed = RANDOM_STATE
 
-    centers_: np.ndarray
-    squared_radii_: np.ndarray
-    history_: list[dict[str, float]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        tolerance: float = 0.1,
-        max_rounds: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.tolerance = tolerance
-        self.max_rounds = max_rounds
-        self.random_state = random_state
+    centers_: np.ndarray = learned("b", "d")
+    squared_radii_: np.ndarray = learned("b")
+    history_: list[dict[str, float]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the spheres.
@@ -102,14 +87,12 @@ class SpH(ArrayHasher):
         y : ignored
             Its length must be that of X.
         """
-        tolerance = _check.number("tolerance", self.tolerance, closed=False)
-        max_rounds = _check.whole("max_rounds", self.max_rounds, 0)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        rows = self._training_rows(X, y)
         require_variation(rows)
         rng = check_random_state(self.random_state)
         rows = draw_rows(rows, _MOST_ROWS, rng)
-        start = draw_means(rows, n_bits, rng)
-        self.centers_, self.history_ = move_centers(rows, start, tolerance, max_rounds)
+        start = draw_means(rows, self.n_bits, rng)
+        self.centers_, self.history_ = move_centers(rows, start, self.tolerance, self.max_rounds)
         self.squared_radii_ = halve(euclidean_distances(rows, self.centers_, squared=True))
         return self
 

@@ -23,22 +23,25 @@ What differs from the paper:
 J. Wang, S. Kumar, S.-F. Chang, "Semi-supervised hashing for scalable image retrieval", CVPR 2010.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.affinity import Affinity
 from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import anything, learned, number, optional, parameter
 from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
 from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.parameters import GAMMA, KERNEL, N_ANCHORS, N_ROWS, ROTATION
 from rankbits.methods.shallow.principal import require_directions, require_variation, span_rows
 from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
 from rankbits.methods.shallow.similarity import Similarity, draw_rows, similarity_of
+
+_MORE = "kernel='rbf', which has as many directions as anchors"
 
 
 class SSH(KernelHasher):
@@ -56,20 +59,9 @@ class SSH(KernelHasher):
     orthogonality : float or None, default=0.01
         ρ, the weight of the penalty on hyperplanes that are not orthogonal, in units of the largest
         eigenvalue of M. None makes them orthogonal.
-    rotation : {"itq"} or None, default="itq"
-        ITQ's rotation, which brings the training rows nearest to their signs; None keeps the
-        eigenvectors, as the paper does.
-    kernel : {"rbf"} or None, default=None
-        Learn hyperplanes in the span of RBF anchors instead of the space of the rows.
-    n_anchors : int, default=300
-        Number of anchors, drawn among the training rows; with fewer rows, all of them.
-    gamma : float or None, default=None
-        Factor in the kernel exp(-gamma |x - a|²); None takes 1 / median |x - a|².
     n_rows : int or None, default=5000
         Labeled rows whose pairs are learned from, drawn at random if there are more; None takes
         all.
-    random_state : int, RandomState or None, default=None
-        Seed of the anchors, of the rows that are drawn and of the first rotation.
 
     Attributes
     ----------
@@ -95,34 +87,17 @@ class SSH(KernelHasher):
     (60, 1)
     """
 
-    _arrays: ClassVar[Shapes] = {"mean": ("d",), "planes": ("d", "b"), "eigenvalues": ("b",)}
+    unlabeled: int | str | None = parameter(None, anything)
+    variance_weight: float = parameter(0.1, number(closed=False))
+    orthogonality: float | None = parameter(0.01, optional(number(closed=False)))
+    rotation: str | None = ROTATION
+    kernel: str | None = KERNEL
+    n_anchors: int = N_ANCHORS
+    gamma: float | None = GAMMA
+    n_rows: int | None = N_ROWS
+    random_state: Seed = RANDOM_STATE
 
-    eigenvalues_: np.ndarray
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        unlabeled: int | str | None = None,
-        variance_weight: float = 0.1,
-        orthogonality: float | None = 0.01,
-        rotation: str | None = "itq",
-        kernel: str | None = None,
-        n_anchors: int = 300,
-        gamma: float | None = None,
-        n_rows: int | None = 5000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.unlabeled = unlabeled
-        self.variance_weight = variance_weight
-        self.orthogonality = orthogonality
-        self.rotation = rotation
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.n_rows = n_rows
-        self.random_state = random_state
+    eigenvalues_: np.ndarray = learned("b")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hyperplanes.
@@ -134,7 +109,6 @@ class SSH(KernelHasher):
             Two rows are similar if they share a class or a tag, or if either has a level above 0
             for the other. None takes the ten nearest rows.
         """
-        n_bits = self._check_parameters()
         rng = check_random_state(self.random_state)
         rows = self._training_rows(X, y)
         labeled, labels = self._select_labeled(rows, y)
@@ -143,24 +117,14 @@ class SSH(KernelHasher):
         coordinates = self._draw_anchors(rows, rng)
         self.mean_ = coordinates.mean(axis=0)
         parts, basis = span_rows(coordinates - self.mean_)
-        require_directions(parts, n_bits, "kernel='rbf', which has as many directions as anchors")
+        require_directions(parts, self.n_bits, _MORE)
         chosen = draw_rows(supervision, self.n_rows, rng)
         similarity = similarity_of(supervision.take(chosen))
         matrix = agreement_matrix(parts[labeled][chosen], similarity)
         matrix += self.variance_weight * (parts.T @ parts) / len(parts)
-        vectors, self.eigenvalues_ = leading_eigenvectors(matrix, n_bits)
+        vectors, self.eigenvalues_ = leading_eigenvectors(matrix, self.n_bits)
         self.planes_ = basis @ self._rotate(parts, self._scale(vectors, matrix), rng)
         return self
-
-    def _check_parameters(self) -> int:
-        """Refuse values that the parameters cannot have; returns the code length."""
-        self._check_kernel()
-        _check.number("variance_weight", self.variance_weight, closed=False)
-        if self.orthogonality is not None:
-            _check.number("orthogonality", self.orthogonality, closed=False)
-        if self.rotation is not None:
-            _check.choice("rotation", self.rotation, ("itq",))
-        return self._code_length()
 
     def _select_labeled(self, rows: np.ndarray, y: Any) -> tuple[np.ndarray, Any]:
         """Positions of the labeled rows, and their part of y."""

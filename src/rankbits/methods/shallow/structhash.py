@@ -27,19 +27,20 @@ one weight by default: the master problem then has a single w. `weights="learned
    ECCV 2014.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
+from rankbits.methods.parameters.fields import choice, fact, integer, learned, number, parameter
 from rankbits.methods.shallow.block_cuts import group_rows, minimize_bit, spectral_bits
-from rankbits.methods.shallow.learned import Shapes
 from rankbits.methods.shallow.lwh_lists import draw_lists
 from rankbits.methods.shallow.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.parameters import N_QUERIES, N_TREES, TREE_DEPTH, TREE_RATE
 from rankbits.methods.shallow.principal import require_variation
-from rankbits.methods.shallow.progress import check_verbose, show_progress
-from rankbits.methods.shallow.structhash_master import LOSSES, WEIGHTS, Master, MasterSettings
+from rankbits.methods.shallow.progress import show_progress
+from rankbits.methods.shallow.structhash_master import LOSSES, Master, MasterSettings
 from rankbits.methods.shallow.tree_hasher import TreeHasher
 from rankbits.methods.shallow.trees import Forest
 
@@ -51,33 +52,18 @@ class StructHash(TreeHasher):
 
     Parameters
     ----------
-    n_bits : int, 1 to 4096, default=32
-        Code length.
     loss : {"ndcg", "map", "auc"}, default="ndcg"
         The loss of a ranking: 1 - NDCG with the discount 1 / log2(1 + rank), 1 - AP, or 1 - AUC,
         the share of pairs in the wrong order.
     weights : {"equal", "learned"}, default="equal"
         Whether all bits weigh alike, as in the plain Hamming distance, or each as the linear
         program says, for `rankbits.index.weighted_bits(hasher.weights_)`.
-    n_queries : int, default=300
-        Training rows that act as queries, drawn at random among those that have both relevant and
-        irrelevant rows; all of these if there are no more.
     slack_cost : float, default=100.0
         C.
     epsilon : float, default=0.01
         Cuts for a bit end once the next one needs at most this much more slack than those so far.
     max_cuts : int, default=10
         Most cuts that a bit may add.
-    n_trees : int, default=200
-        Trees of a bit.
-    max_depth : int, 1 to 8, default=4
-        Depth of a tree.
-    learning_rate : float, default=0.1
-        Share of what a tree would add to the logit that it does add.
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
-    random_state : int, RandomState or None, default=None
-        Seed of the queries, of the first bits of the rows, and of the trees.
 
     Attributes
     ----------
@@ -106,40 +92,20 @@ class StructHash(TreeHasher):
     BinaryCodes(n=3, n_bits=4)
     """
 
-    _arrays: ClassVar[Shapes] = {**TreeHasher._arrays, "weights": ("b",)}
-    _facts: ClassVar[dict[str, type]] = {"history": list}
+    loss: str = parameter("ndcg", choice(*LOSSES))
+    weights: str = parameter("equal", choice("equal", "learned"))
+    n_queries: int = N_QUERIES
+    slack_cost: float = parameter(100.0, number(closed=False))
+    epsilon: float = parameter(0.01, number(closed=False))
+    max_cuts: int = parameter(10, integer(1))
+    n_trees: int = N_TREES
+    max_depth: int = TREE_DEPTH
+    learning_rate: float = TREE_RATE
+    verbose: bool | str = VERBOSE
+    random_state: Seed = RANDOM_STATE
 
-    weights_: np.ndarray
-    history_: list[dict[str, Any]]
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        loss: str = "ndcg",
-        weights: str = "equal",
-        n_queries: int = 300,
-        slack_cost: float = 100.0,
-        epsilon: float = 0.01,
-        max_cuts: int = 10,
-        n_trees: int = 200,
-        max_depth: int = 4,
-        learning_rate: float = 0.1,
-        verbose: bool | str = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.weights = weights
-        self.n_queries = n_queries
-        self.slack_cost = slack_cost
-        self.epsilon = epsilon
-        self.max_cuts = max_cuts
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.verbose = verbose
-        self.random_state = random_state
+    weights_: np.ndarray = learned("b")
+    history_: list[dict[str, Any]] = fact(list)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the trees of all bits, and their weights.
@@ -151,17 +117,16 @@ class StructHash(TreeHasher):
             Rows with a level above 0 are relevant; no row is in its own list. None takes the
             ten rows nearest to each as relevant.
         """
-        n_bits, settings, trees = self._code_length(), self._check_parameters(), self._check_trees()
-        rows = self._training_rows(X, y)
+        rows, trees = self._training_rows(X, y), self._tree_settings()
         supervision = supervise_pairs(rows, y)
         require_variation(rows)
         random_state = check_random_state(self.random_state)
         queries, lists = draw_lists(supervision, self.n_queries, random_state)
         rng = np.random.default_rng(random_state.randint(1 << 31))
-        master, forests, history = Master(queries, lists, settings), list[Forest](), []
+        master, forests, history = Master(queries, lists, self._settings()), list[Forest](), []
         blocks = group_rows(master.pairs())
-        with show_progress(self.verbose, "bit", n_bits) as advance:
-            for _ in range(n_bits):
+        with show_progress(self.verbose, "bit", self.n_bits) as advance:
+            for _ in range(self.n_bits):
                 prices = master.pair_weights()
                 labels = minimize_bit(prices, blocks, spectral_bits(prices, rng))
                 forest = trees.grow(rows, labels, int(rng.integers(1 << 31)))
@@ -173,14 +138,6 @@ class StructHash(TreeHasher):
         self.forest_, self.weights_, self.history_ = trees.join(forests), master.weights, history
         return self
 
-    def _check_parameters(self) -> MasterSettings:
-        """The parameters of the linear program, checked."""
-        check_verbose(self.verbose)
-        _check.whole("n_queries", self.n_queries, 1)
-        return MasterSettings(
-            _check.choice("loss", self.loss, LOSSES),
-            _check.choice("weights", self.weights, WEIGHTS) == "equal",
-            _check.number("slack_cost", self.slack_cost, closed=False),
-            _check.number("epsilon", self.epsilon, closed=False),
-            _check.whole("max_cuts", self.max_cuts, 1),
-        )
+    def _settings(self) -> MasterSettings:
+        is_equal = self.weights == "equal"
+        return MasterSettings(self.loss, is_equal, self.slack_cost, self.epsilon, self.max_cuts)

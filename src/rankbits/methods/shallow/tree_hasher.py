@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankbits import _check
 from rankbits.errors import FileFormatError
+from rankbits.methods.parameters.fields import attribute
 from rankbits.methods.shallow.learned import ArrayHasher, Shapes
-from rankbits.methods.shallow.trees import MAX_DEPTH, Forest, TreeSettings
+from rankbits.methods.shallow.trees import Forest, TreeSettings
 
 _BLOCK_ROWS = 1 << 14
 
@@ -27,24 +27,19 @@ class TreeHasher(ArrayHasher):
     _integers: ClassVar[tuple[str, ...]] = ("features",)
     _unbounded: ClassVar[tuple[str, ...]] = ("thresholds",)
 
-    n_trees: int
-    max_depth: int
-    learning_rate: float
+    n_trees: int = attribute()
+    max_depth: int = attribute()
+    learning_rate: float = attribute()
 
-    forest_: Forest
+    forest_: Forest = attribute()
 
     @property
     def n_bits_(self) -> int:
         """Length of the codes of the fitted method."""
         return len(self.forest_.offsets)
 
-    def _check_trees(self) -> TreeSettings:
-        """The parameters of the trees, checked."""
-        return TreeSettings(
-            _check.whole("n_trees", self.n_trees, 1),
-            _check.whole("max_depth", self.max_depth, 1, MAX_DEPTH),
-            _check.number("learning_rate", self.learning_rate, closed=False),
-        )
+    def _tree_settings(self) -> TreeSettings:
+        return TreeSettings(self.n_trees, self.max_depth, self.learning_rate)
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         return self.forest_(rows)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from rankbits import _check
 from rankbits.errors import FileFormatError
+from rankbits.methods.parameters.fields import attribute
 from rankbits.methods.shallow.groups import draw_rows
 from rankbits.methods.shallow.learned import ArrayHasher, check_arrays
 from rankbits.methods.shallow.smoothing import Smoothing, learn_smoothing
@@ -21,8 +21,8 @@ class UnitHasher(ArrayHasher):
     A model without groups has no arrays of them; `smoothing_` is then None.
     """
 
-    n_groups: int
-    smoothing_: Smoothing | None
+    n_groups: int = attribute()
+    smoothing_: Smoothing | None = attribute()
 
     def _learn_units(
         self, X: Any, y: Any, rng: np.random.RandomState
@@ -31,12 +31,11 @@ class UnitHasher(ArrayHasher):
 
         Sets `smoothing_`.
         """
-        n_groups = _check.whole("n_groups", self.n_groups, 0)
         units = scale_to_units(self._training_rows(X, y))
         require_directions(units)
         drawn = draw_rows(np.arange(len(units)), MOST_ROWS, rng)
         units = units[drawn]
-        self.smoothing_ = learn_smoothing(units, n_groups, rng) if n_groups else None
+        self.smoothing_ = learn_smoothing(units, self.n_groups, rng) if self.n_groups else None
         return (units if self.smoothing_ is None else self.smoothing_.apply(units)), drawn
 
     def _units(self, rows: np.ndarray) -> np.ndarray:

@@ -4,26 +4,19 @@ The logits of a row x are cos((x - mean) planes + phases) + thresholds. A wave c
 into strips of equal width, so one direction can carry several bits.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.fields import learned
 from rankbits.methods.shallow.linear import LinearHasher
 
 
 class WaveHasher(LinearHasher):
     """Base of the methods whose fit sets `mean_`, `planes_`, `phases_` and `thresholds_` (b,)."""
 
-    _arrays: ClassVar[Shapes] = {
-        "mean": ("d",),
-        "planes": ("d", "b"),
-        "phases": ("b",),
-        "thresholds": ("b",),
-    }
-
-    phases_: np.ndarray
-    thresholds_: np.ndarray
+    phases_: np.ndarray = learned("b")
+    thresholds_: np.ndarray = learned("b")
 
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = np.cos(self._angles(rows)) + self.thresholds_

@@ -10,14 +10,14 @@ The symbol is written in bits as `symbols` says. What we changed: rows with fewe
 compare all of them. The paper's products of permutations (its polynomial kernel) are left out.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankbits import _check
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods.shallow.learned import Shapes
+from rankbits.methods.parameters.common import RANDOM_STATE, Seed
+from rankbits.methods.parameters.fields import fact, integer, learned, parameter
 from rankbits.methods.shallow.symbols import SymbolHasher, count_symbols
 
 
@@ -31,8 +31,6 @@ class WTAH(SymbolHasher):
     window : int, default=4
         Features K that a symbol compares; with fewer features, all of them. The larger, the more
         the largest features count.
-    random_state : int, RandomState or None, default=None
-        Seed of the features that are compared.
 
     Attributes
     ----------
@@ -52,17 +50,11 @@ class WTAH(SymbolHasher):
     True
     """
 
-    _arrays: ClassVar[Shapes] = {"columns": ("symbols", "window")}
-    _integers: ClassVar[tuple[str, ...]] = ("columns",)
-    _facts: ClassVar[dict[str, type]] = {"code_length": int}
+    window: int = parameter(4, integer(2))
+    random_state: Seed = RANDOM_STATE
 
-    columns_: np.ndarray
-    code_length_: int
-
-    def __init__(self, n_bits: int = 32, *, window: int = 4, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.window = window
-        self.random_state = random_state
+    columns_: np.ndarray = learned("symbols", "window", dtype=np.int64)
+    code_length_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features that are compared.
@@ -74,12 +66,11 @@ class WTAH(SymbolHasher):
         y : ignored
             Its length must be that of X.
         """
-        window = _check.whole("window", self.window, 2)
-        n_bits, rows = self._code_length(), self._training_rows(X, y)
+        n_bits, rows = self.n_bits, self._training_rows(X, y)
         n_features = rows.shape[1]
         if n_features < 2:
             raise InputError("X must have at least 2 features to compare, got n_features = 1")
-        rng, window = check_random_state(self.random_state), min(window, n_features)
+        rng, window = check_random_state(self.random_state), min(self.window, n_features)
         draws = rng.random_sample((count_symbols(n_bits, window), n_features))
         self.columns_ = draws.argsort(axis=1, kind="stable")[:, :window].astype(np.int64)
         self.code_length_ = n_bits

@@ -10,8 +10,7 @@ from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from inspect import isfunction
 from typing import Any
 
-from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.fields import (
+from rankbits.methods.parameters.fields import (
     check_parameters,
     flag,
     integer,
@@ -19,6 +18,7 @@ from rankbits.methods.training.fields import (
     parameter,
     reported_values,
 )
+from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.parameters import TrainingParameters
 from rankbits.methods.training.recipes import COMMON, encoder_kind

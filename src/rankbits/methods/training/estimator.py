@@ -21,6 +21,7 @@ from rankbits import _check, objectives
 from rankbits._memory import all_memory_kept
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.base import BaseHasher
+from rankbits.methods.parameters.fields import check_parameters
 from rankbits.methods.registry import known_name
 from rankbits.methods.stored_arrays import MOST_FEATURES
 from rankbits.methods.supervision import Supervision
@@ -29,7 +30,6 @@ from rankbits.methods.training.config import read_parameters
 from rankbits.methods.training.devices import limit_threads, own_generators
 from rankbits.methods.training.encoders import Encoder, encode_rows, rebuild_encoder
 from rankbits.methods.training.examples import Examples, build_reader
-from rankbits.methods.training.fields import check_parameters
 from rankbits.methods.training.fitting import assemble, train
 from rankbits.methods.training.kinds import KINDS, Architecture, check_architecture
 from rankbits.methods.training.logged_queries import LoggedQueries
@@ -48,7 +48,7 @@ _N_COLORS = 3  # channels of the images that a backbone reads
 _QUERY_PREFIX = "queries."  # of the weights of an encoder of queries, in a file
 
 
-class GradientHasher(TrainingParameters, BaseHasher):  # type: ignore[misc]  # n_bits is never None
+class GradientHasher(TrainingParameters, BaseHasher):
     """Base of the methods that train an encoder by gradients.
 
     What is left at "auto" comes from a recipe by kind of encoder and of y; `report_` has the values

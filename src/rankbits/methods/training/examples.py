@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from rankbits.errors import InputError
+from rankbits.methods.parameters.fields import is_auto
 from rankbits.methods.supervision import Supervision, supervise
 from rankbits.methods.training.config import Epoch, TrainingConfig
 from rankbits.methods.training.devices import choose_device
 from rankbits.methods.training.encoders import Encoder, build_encoder, learn_scales
-from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.inputs import Inputs, RowSplit
 from rankbits.methods.training.kinds import Architecture, reader_class
 from rankbits.methods.training.parameters import TrainingParameters

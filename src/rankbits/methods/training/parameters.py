@@ -6,7 +6,6 @@ in the docstring below and, if it is `auto`, its value in `recipes.COMMON`.
 """
 
 from collections.abc import Callable
-from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankbits import _check
-from rankbits.codes import MAX_BITS
 from rankbits.errors import InputError
-from rankbits.methods.training.fields import (
-    Parameters,
+from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, CodeLength, Seed
+from rankbits.methods.parameters.fields import (
     anything,
     auto,
     choice,
-    either,
     flag,
     integer,
     number,
@@ -97,13 +94,11 @@ def _is_last_blocks(value: str) -> bool:
     return value.startswith(_LAST) and number.isascii() and number.isdigit() and int(number) > 0
 
 
-class TrainingParameters(Parameters):
+class TrainingParameters(CodeLength):
     """Hyper-parameters of training an encoder, whatever the loss.
 
     Parameters
     ----------
-    n_bits : int, default=32
-        Code length, from 1 to 4096.
     queries : {"same", "own", "real"}, default="same"
         How queries are encoded: as items are, by a map of their own into bits, or by a map of their
         own into real weights, for `search_real`. The objective is trained for that kind.
@@ -240,19 +235,12 @@ class TrainingParameters(Parameters):
         Whether a checkpoint is continued; with False it is replaced.
     log : path or None, default=None
         File of JSON lines, one for each epoch.
-    verbose : bool or "auto", default=False
-        Whether a progress bar is shown on standard error; "auto" shows it on a terminal.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
         Where the encoder is trained.
     n_threads : int or None, default=None
         Number of threads that torch may use; None leaves torch as it is.
-    random_state : int, RandomState or None, default=None
-        Seed of the random numbers.
     """
 
-    n_bits: int = field(
-        default=32, kw_only=False, metadata={"check": integer(1, MAX_BITS), "reported": True}
-    )
     queries: str = parameter("same", choice(*QUERIES))
     classes: str = parameter("fixed", choice(*CLASSES))
     encoder: "str | nn.Module" = auto(anything, reported=False)
@@ -306,7 +294,7 @@ class TrainingParameters(Parameters):
     checkpoint_seconds: float = parameter(10.0, number(), reported=False)
     resume: bool = parameter(True, flag, reported=False)
     log: str | PathLike[str] | None = parameter(None, _file_in_folder, reported=False)
-    verbose: bool | str = parameter(False, either("auto", flag), reported=False)
+    verbose: bool | str = VERBOSE
     device: str = parameter("auto", choice(*DEVICES), reported=False)
     n_threads: int | None = parameter(None, optional(integer(1, 4096)), reported=False)
-    random_state: int | np.random.RandomState | None = parameter(None, anything, reported=False)
+    random_state: Seed = RANDOM_STATE

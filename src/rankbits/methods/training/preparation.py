@@ -17,13 +17,13 @@ from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
+from rankbits.methods.parameters.fields import is_auto
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import compute_fingerprint, read_seed
 from rankbits.methods.training.config import TrainingConfig, resolve_config
 from rankbits.methods.training.encoders import Encoder
 from rankbits.methods.training.examples import Examples, RowReader
-from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.inputs import RowSplit, split_rows
 from rankbits.methods.training.kinds import Architecture
 from rankbits.methods.training.parameters import TrainingParameters

@@ -11,8 +11,8 @@ from torch import nn
 
 from rankbits import _check
 from rankbits.affinity import Judgements, NearestRanks, Neighbours
+from rankbits.methods.parameters.fields import is_auto
 from rankbits.methods.supervision import Supervision
-from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.kinds import KINDS
 from rankbits.methods.training.parameters import TrainingParameters
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rankbits.methods.parameters.fields import is_auto
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import Checkpoints, compute_fingerprint
@@ -38,7 +39,6 @@ from rankbits.methods.training.classifiers import (
 from rankbits.methods.training.config import TrainingConfig, common_config
 from rankbits.methods.training.devices import mixed_precision, use_mixed_precision
 from rankbits.methods.training.encoders import encode_rows
-from rankbits.methods.training.fields import is_auto
 from rankbits.methods.training.inputs import Inputs, take_rows
 from rankbits.methods.training.layers import Posterior, Standardize, class_beliefs
 from rankbits.methods.training.log import progress_bar

@@ -1,4 +1,4 @@
-"""Docstrings of estimators: a class documents its own parameters, the inherited ones are added.
+"""Docstrings of estimators: a class documents its own parameters, others have their entries added.
 
 The sections are those of numpydoc, each a heading underlined with dashes:
 
@@ -14,14 +14,20 @@ _FIRST = "n_bits"  # whatever the class, the code length is documented first
 _PARAMETERS, _ATTRIBUTES = "Parameters", "Attributes"
 
 
-def complete_docstring(cls: type) -> None:
-    """Add the parameters and attributes that a class inherits to its own docstring."""
+def complete_docstring(cls: type, declared: dict[str, str]) -> None:
+    """Add the entries of shared and inherited parameters, and of inherited attributes.
+
+    `declared` has the parameters that the class itself declares, in their order, each with the
+    entry that is shown where the class has none in its docstring, or with "".
+    """
     if "__doc__" not in vars(cls) or vars(cls)["__doc__"] is None:
         return
     sections = split_sections(inspect.cleandoc(vars(cls)["__doc__"]))
     inherited = _inherited_sections(cls)
     for heading in (_ATTRIBUTES, _PARAMETERS):
         own = split_entries(sections.pop(heading, ""))
+        if heading == _PARAMETERS:
+            own = {name: entry for name, entry in {**declared, **own}.items() if entry}
         entries = {**own, **{k: v for k, v in inherited.get(heading, {}).items() if k not in own}}
         if entries:
             sections = _insert_after_summary(sections, heading, _join_entries(entries))
