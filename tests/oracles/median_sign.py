@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankbits.methods.shallow.linear import LinearHasher
+from rankbits.methods.shallow.shared.linear import LinearHasher
 
 
 class MedianSign(LinearHasher):

@@ -15,7 +15,7 @@ from torch._higher_order_ops import scan
 
 from rankbits.codes.sums import N_ENTRIES, SumSearch
 from rankbits.methods.onnx_modules import UnitRows, scale_to_units
-from rankbits.methods.shallow.class_features import POSTERIOR_WEIGHT, ClassFeatures
+from rankbits.methods.shallow.additive.class_features import POSTERIOR_WEIGHT, ClassFeatures
 
 # Of the code that is tried: entries (n, m), pull (n, 16 m) as of the kernel, share (n, 1). Then the
 # same of the best code, and its error (n, 1).

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 from torch._higher_order_ops import scan
 
-from rankbits.methods.shallow.kernels import RbfAnchors
-from rankbits.methods.shallow.smoothing import GROUP_SHARE
+from rankbits.methods.shallow.shared.kernels import RbfAnchors
+from rankbits.methods.shallow.shared.smoothing import GROUP_SHARE
 
 if TYPE_CHECKING:
-    from rankbits.methods.shallow.anchor_graph import AnchorGraph
-    from rankbits.methods.shallow.smoothing import Smoothing
+    from rankbits.methods.shallow.shared.anchor_graph import AnchorGraph
+    from rankbits.methods.shallow.shared.smoothing import Smoothing
 
 
 class Hyperplanes(nn.Module):

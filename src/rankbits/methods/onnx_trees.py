@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from rankbits.methods.shallow.trees import Forest
+from rankbits.methods.shallow.shared.trees import Forest
 
 
 class Trees(nn.Module):

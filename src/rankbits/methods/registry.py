@@ -1,8 +1,8 @@
 """The table of methods: the name that users write, and the class that it stands for.
 
-A new method is a file in `shallow/` or `deep/`, a line in this table, and a line in the door
-(`rankbits/methods/__init__.py`), which shows the class to editors. A method's module is imported
-only when the method is used.
+A new method is a file in `shallow/` or `deep/` (or a folder, if it needs several), a line in this
+table, and a line in the door (`rankbits/methods/__init__.py`), which shows the class to editors. A
+method's module is imported only when the method is used.
 """
 
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ from rankbits.methods.parameters.fields import (
     positive,
     sizes,
 )
-from rankbits.methods.shallow.linear import LinearHasher
+from rankbits.methods.shallow.shared.linear import LinearHasher
 
 SHARE = parameter(0.5, number(0.0, 1.0), "share : float, default=0.5\n    Of the rows.")
 

@@ -7,7 +7,7 @@ from oracles.density import candidates, entropy_of
 from rankbits import methods
 from rankbits.errors import InputError
 from rankbits.methods.shallow import density
-from rankbits.methods.shallow.groups import count_members
+from rankbits.methods.shallow.shared.groups import count_members
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from oracles.pair_bits import total_loss
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
 from rankbits.errors import FileFormatError, InputError
-from rankbits.methods.shallow.pair_sampling import draw_pairs
+from rankbits.methods.shallow.shared.pair_sampling import draw_pairs
 from rankbits.methods.supervision import supervise
 
 DATA = digits()
@@ -110,7 +110,7 @@ def test_a_stopped_fit_leaves_nothing_half_learned(monkeypatch):
         raise KeyboardInterrupt
 
     hasher = create()
-    monkeypatch.setattr("rankbits.methods.shallow.trees.TreeSettings.grow", stop)
+    monkeypatch.setattr("rankbits.methods.shallow.shared.trees.TreeSettings.grow", stop)
     with pytest.raises(KeyboardInterrupt):
         hasher.fit(X, Y)
     assert not hasattr(hasher, "forest_")

@@ -6,8 +6,8 @@ from scipy.linalg import pinvh, sqrtm
 
 from rankbits import methods
 from rankbits.errors import InputError
-from rankbits.methods.shallow.eigenproblems import inverse_square_root
 from rankbits.methods.shallow.klsh import center_kernel, draw_subsets
+from rankbits.methods.shallow.shared.eigenproblems import inverse_square_root
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import rankbits
 from rankbits import affinity, evaluate, methods
 from rankbits.datasets import digits
 from rankbits.errors import InputError
-from rankbits.methods.shallow.within_classes import whiten_within_classes
+from rankbits.methods.shallow.shared.within_classes import whiten_within_classes
 from rankbits.methods.training.geometry import (
     POSTERIOR_WEIGHT,
     QUERY_WEIGHT,

@@ -1,8 +1,4 @@
-"""Methods that are not trained by gradients, one file each; none of them imports torch.
+"""Methods that are not trained by gradients, each a file or a folder of its name.
 
-What several of them share is written once: `linear` (hyperplanes), `kernels` and `kernel_hasher`
-(hyperplanes in the space of RBF anchors), `rotation` (ITQ's loop), `principal` (principal
-directions), `eigenproblems`, `groups` (k-means), `anchor_graph`, `waves` (signs of cosines),
-`symbols` (positions of largest values), `pair_sampling`, `pair_losses` and `block_cuts` (bits from
-pairs of rows), `trees` and `tree_hasher` (boosted trees), and `learned` (saving what was learned).
+None of them imports torch, and none another method: what several need stands in `shared`.
 """

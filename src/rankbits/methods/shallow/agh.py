@@ -28,17 +28,17 @@ from sklearn.utils import check_random_state
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import fact, integer, learned, parameter
-from rankbits.methods.shallow.anchor_graph import (
+from rankbits.methods.shallow.shared.anchor_graph import (
     AnchorGraph,
     nearest_anchors,
     smoothest_vectors,
     weight_matrix,
 )
-from rankbits.methods.shallow.groups import find_centers
-from rankbits.methods.shallow.kernels import median_gamma
-from rankbits.methods.shallow.learned import ArrayHasher
-from rankbits.methods.shallow.parameters import GAMMA
-from rankbits.methods.shallow.principal import require_variation
+from rankbits.methods.shallow.shared.groups import find_centers
+from rankbits.methods.shallow.shared.kernels import median_gamma
+from rankbits.methods.shallow.shared.learned import ArrayHasher
+from rankbits.methods.shallow.shared.parameters import GAMMA
+from rankbits.methods.shallow.shared.principal import require_variation
 
 _ROUNDS = 20  # of k-means; anchors need not have settled
 

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from rankbits.errors import FileFormatError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import fact, flag, integer, learned, parameter
-from rankbits.methods.shallow.symbols import SymbolHasher, count_symbols
+from rankbits.methods.shallow.shared.symbols import SymbolHasher, count_symbols
 
 
 class CMH(SymbolHasher):

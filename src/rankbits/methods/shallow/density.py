@@ -25,9 +25,9 @@ from sklearn.utils import check_random_state
 from rankbits.errors import InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import choice, integer, learned, number, parameter
-from rankbits.methods.shallow.groups import count_members, find_centers
-from rankbits.methods.shallow.linear import LinearHasher
-from rankbits.methods.shallow.principal import require_variation
+from rankbits.methods.shallow.shared.groups import count_members, find_centers
+from rankbits.methods.shallow.shared.linear import LinearHasher
+from rankbits.methods.shallow.shared.principal import require_variation
 
 
 class DensityHashing(LinearHasher):

@@ -26,20 +26,25 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
 from rankbits.methods.parameters.fields import choice, fact, parameter
-from rankbits.methods.shallow.block_cuts import energy, group_rows, minimize_bit, spectral_bits
-from rankbits.methods.shallow.pair_losses import LOSSES, bit_weights, pair_losses
-from rankbits.methods.shallow.pair_sampling import Pairs, draw_pairs, supervise_pairs
-from rankbits.methods.shallow.parameters import (
+from rankbits.methods.shallow.shared.block_cuts import (
+    energy,
+    group_rows,
+    minimize_bit,
+    spectral_bits,
+)
+from rankbits.methods.shallow.shared.pair_losses import LOSSES, bit_weights, pair_losses
+from rankbits.methods.shallow.shared.pair_sampling import Pairs, draw_pairs, supervise_pairs
+from rankbits.methods.shallow.shared.parameters import (
     N_DISSIMILAR,
     N_SIMILAR,
     N_TREES,
     TREE_DEPTH,
     TREE_RATE,
 )
-from rankbits.methods.shallow.principal import require_variation
-from rankbits.methods.shallow.progress import show_progress
-from rankbits.methods.shallow.tree_hasher import TreeHasher
-from rankbits.methods.shallow.trees import Forest, TreeSettings
+from rankbits.methods.shallow.shared.principal import require_variation
+from rankbits.methods.shallow.shared.progress import show_progress
+from rankbits.methods.shallow.shared.tree_hasher import TreeHasher
+from rankbits.methods.shallow.shared.trees import Forest, TreeSettings
 
 
 class FastHash(TreeHasher):

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import integer, learned, parameter
-from rankbits.methods.shallow.linear import LinearHasher
-from rankbits.methods.shallow.principal import principal_directions
-from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.shared.linear import LinearHasher
+from rankbits.methods.shallow.shared.principal import principal_directions
+from rankbits.methods.shallow.shared.rotation import learn_rotation, random_rotation
 
 
 class ITQ(LinearHasher):

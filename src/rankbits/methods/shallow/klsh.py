@@ -28,9 +28,9 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import integer, parameter
-from rankbits.methods.shallow.eigenproblems import inverse_square_root
-from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.parameters import GAMMA
+from rankbits.methods.shallow.shared.eigenproblems import inverse_square_root
+from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.shared.parameters import GAMMA
 
 
 class KLSH(KernelHasher):

@@ -7,7 +7,7 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import flag, parameter
-from rankbits.methods.shallow.linear import LinearHasher
+from rankbits.methods.shallow.shared.linear import LinearHasher
 
 
 class LSH(LinearHasher):

@@ -15,9 +15,9 @@ from typing import Any, Self
 from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
-from rankbits.methods.shallow.linear import LinearHasher
-from rankbits.methods.shallow.principal import principal_directions
-from rankbits.methods.shallow.rotation import random_rotation
+from rankbits.methods.shallow.shared.linear import LinearHasher
+from rankbits.methods.shallow.shared.principal import principal_directions
+from rankbits.methods.shallow.shared.rotation import random_rotation
 
 
 class PCARR(LinearHasher):

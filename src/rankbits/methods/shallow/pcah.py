@@ -3,8 +3,8 @@
 from typing import Any, Self
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
-from rankbits.methods.shallow.linear import LinearHasher
-from rankbits.methods.shallow.principal import principal_directions
+from rankbits.methods.shallow.shared.linear import LinearHasher
+from rankbits.methods.shallow.shared.principal import principal_directions
 
 
 class PCAH(LinearHasher):

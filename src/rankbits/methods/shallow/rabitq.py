@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from rankbits.errors import FileFormatError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import choice, learned, parameter
-from rankbits.methods.shallow.linear import LinearHasher
-from rankbits.methods.shallow.principal import principal_directions
-from rankbits.methods.shallow.rotation import random_rotation
+from rankbits.methods.shallow.shared.linear import LinearHasher
+from rankbits.methods.shallow.shared.principal import principal_directions
+from rankbits.methods.shallow.shared.rotation import random_rotation
 
 _LEAST_FACTOR = 1e-6  # a cosine of a row and its signs is 1 / sqrt(b) or more
 _LEVELS = 256  # values of a byte

@@ -24,10 +24,10 @@ from sklearn.utils import check_random_state
 from rankbits.errors import InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import integer, learned, number, parameter
-from rankbits.methods.shallow.bitwise import descend_bits
-from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.pair_sampling import supervise_pairs
-from rankbits.methods.shallow.parameters import GAMMA, N_ANCHORS
+from rankbits.methods.shallow.shared.bitwise import descend_bits
+from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.shared.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.shared.parameters import GAMMA, N_ANCHORS
 
 _MAX_CYCLES = 20
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from rankbits.errors import InputError
 from rankbits.methods.parameters.fields import fact, learned, number, optional, parameter
-from rankbits.methods.shallow.principal import leading_directions, require_variation
-from rankbits.methods.shallow.waves import WaveHasher
+from rankbits.methods.shallow.shared.principal import leading_directions, require_variation
+from rankbits.methods.shallow.shared.waves import WaveHasher
 
 
 class SH(WaveHasher):

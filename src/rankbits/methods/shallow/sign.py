@@ -16,7 +16,7 @@ from rankbits.methods.parameters.fields import (
     optional,
     parameter,
 )
-from rankbits.methods.shallow.learned import ArrayHasher
+from rankbits.methods.shallow.shared.learned import ArrayHasher
 
 
 class Sign(ArrayHasher):

@@ -22,9 +22,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
-from rankbits.methods.shallow.kernels import choose_gamma
-from rankbits.methods.shallow.parameters import GAMMA
-from rankbits.methods.shallow.waves import WaveHasher
+from rankbits.methods.shallow.shared.kernels import choose_gamma
+from rankbits.methods.shallow.shared.parameters import GAMMA
+from rankbits.methods.shallow.shared.waves import WaveHasher
 
 
 class SKLSH(WaveHasher):

@@ -29,9 +29,9 @@ from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import fact, integer, learned, number, parameter
-from rankbits.methods.shallow.groups import draw_rows
-from rankbits.methods.shallow.learned import ArrayHasher
-from rankbits.methods.shallow.principal import require_variation
+from rankbits.methods.shallow.shared.groups import draw_rows
+from rankbits.methods.shallow.shared.learned import ArrayHasher
+from rankbits.methods.shallow.shared.principal import require_variation
 
 _MOST_ROWS = 10_000  # that are learned from
 _START_ROWS = 10  # whose mean a center is at the start

@@ -33,13 +33,17 @@ from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import anything, learned, number, optional, parameter
-from rankbits.methods.shallow.eigenproblems import leading_eigenvectors
-from rankbits.methods.shallow.kernel_hasher import KernelHasher
-from rankbits.methods.shallow.pair_sampling import supervise_pairs
-from rankbits.methods.shallow.parameters import GAMMA, KERNEL, N_ANCHORS, N_ROWS, ROTATION
-from rankbits.methods.shallow.principal import require_directions, require_variation, span_rows
-from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
-from rankbits.methods.shallow.similarity import Similarity, draw_rows, similarity_of
+from rankbits.methods.shallow.shared.eigenproblems import leading_eigenvectors
+from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
+from rankbits.methods.shallow.shared.pair_sampling import supervise_pairs
+from rankbits.methods.shallow.shared.parameters import GAMMA, KERNEL, N_ANCHORS, N_ROWS, ROTATION
+from rankbits.methods.shallow.shared.principal import (
+    require_directions,
+    require_variation,
+    span_rows,
+)
+from rankbits.methods.shallow.shared.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.shared.similarity import Similarity, draw_rows, similarity_of
 
 _MORE = "kernel='rbf', which has as many directions as anchors"
 

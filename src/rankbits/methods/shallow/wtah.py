@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import fact, integer, learned, parameter
-from rankbits.methods.shallow.symbols import SymbolHasher, count_symbols
+from rankbits.methods.shallow.shared.symbols import SymbolHasher, count_symbols
 
 
 class WTAH(SymbolHasher):

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from rankbits.errors import InputError
 from rankbits.methods.labels import read_labels
 from rankbits.methods.parameters.fields import is_auto
-from rankbits.methods.shallow.principal import leading_directions
-from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
-from rankbits.methods.shallow.within_classes import whiten_within_classes
+from rankbits.methods.shallow.shared.principal import leading_directions
+from rankbits.methods.shallow.shared.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.shared.within_classes import whiten_within_classes
 from rankbits.methods.training.encoders import Encoder, encode_rows
 from rankbits.methods.training.geometry import Geometry, Metric, join_features
 from rankbits.methods.training.layers import scale_to_one_norm

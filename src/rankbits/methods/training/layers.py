@@ -80,7 +80,9 @@ class RbfFeatures(DataLayer):
 
     def learn(self, rows: Tensor, rng: np.random.Generator) -> None:
         """Draw anchors among the rows without repeats, and measure the width on a sample."""
-        from rankbits.methods.shallow.kernels import median_gamma  # only fitting needs SciPy's part
+        from rankbits.methods.shallow.shared.kernels import (
+            median_gamma,
+        )  # only fitting needs SciPy's part
 
         chosen = rng.choice(len(rows), len(self.anchors), replace=False)
         self.anchors.copy_(rows[torch.from_numpy(chosen)])

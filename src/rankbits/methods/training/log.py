@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from rankbits import _files
 from rankbits.errors import InputError
-from rankbits.methods.shallow.progress import show_progress
+from rankbits.methods.shallow.shared.progress import show_progress
 
 
 class TrainingLog:

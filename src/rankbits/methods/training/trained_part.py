@@ -25,8 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from rankbits.errors import InputError
-from rankbits.methods.shallow.principal import leading_directions
-from rankbits.methods.shallow.rotation import learn_rotation, random_rotation
+from rankbits.methods.shallow.shared.principal import leading_directions
+from rankbits.methods.shallow.shared.rotation import learn_rotation, random_rotation
 from rankbits.methods.supervision import Supervision
 from rankbits.methods.training.config import TrainingConfig
 from rankbits.methods.training.encoders import Encoder

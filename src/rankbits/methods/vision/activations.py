@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from rankbits import _files
 from rankbits._mapped import unchanged
 from rankbits.errors import InputError
-from rankbits.methods.shallow.progress import show_progress
+from rankbits.methods.shallow.shared.progress import show_progress
 from rankbits.methods.training import parallel
 from rankbits.methods.training.checkpoints import compute_fingerprint
 from rankbits.methods.training.config import TrainingConfig
