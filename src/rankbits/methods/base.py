@@ -42,6 +42,7 @@ class BaseHasher(CodeLength, Estimator):
 
     # How queries may be compared with items: as bits by Hamming distance, as real numbers by score.
     query_kinds: ClassVar[tuple[str, ...]] = ("bits", "real")
+    _requires_y: ClassVar[bool] = False  # for scikit-learn: whether fit refuses y=None
     # Parameters of a machine or a session, which a saved model neither has nor may set.
     _unsaved_params: ClassVar[tuple[str, ...]] = ()
 
@@ -236,6 +237,7 @@ class BaseHasher(CodeLength, Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are uint8 whatever X is
+        tags.target_tags.required = self._requires_y
         return tags
 
 

@@ -31,18 +31,6 @@ class Hyperplanes(nn.Module):
         return (x.double() - self.get_buffer("mean")) @ self.get_buffer("planes")
 
 
-class Offsets(nn.Module):
-    """Logits plus an offset for each bit, as in MACHash."""
-
-    def __init__(self, offsets: np.ndarray) -> None:
-        super().__init__()
-        self.register_buffer("offsets", torch.tensor(offsets, dtype=torch.float64))
-
-    def forward(self, logits: torch.Tensor) -> torch.Tensor:
-        """Logits of rows."""
-        return logits + self.get_buffer("offsets")
-
-
 class UnitRows(nn.Module):
     """Rows at length 1, drawn to their groups if there are any, as in UnitHasher."""
 
@@ -163,7 +151,7 @@ class Waves(nn.Module):
 
 
 class Shifted(nn.Module):
-    """The outputs of another module, plus a number for each, as in DensityHashing."""
+    """The outputs of another module, plus a number for each, as in DensityHashing and MACHash."""
 
     def __init__(self, module: nn.Module, shifts: np.ndarray) -> None:
         super().__init__()

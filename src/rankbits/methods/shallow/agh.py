@@ -138,11 +138,6 @@ class AGH(ArrayHasher):
     def _graph(self) -> AnchorGraph:
         return AnchorGraph(self.anchors_, float(self.gamma_[0]), self.n_nearest_)
 
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return len(self.thresholds_)
-
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         values = self._graph().extend(rows, self.planes_)
         n_vectors = values.shape[1]

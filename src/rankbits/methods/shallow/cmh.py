@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from rankbits.errors import FileFormatError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
-from rankbits.methods.parameters.fields import fact, flag, integer, learned, parameter
+from rankbits.methods.parameters.fields import flag, integer, learned, parameter
 from rankbits.methods.shallow.shared.symbols import SymbolHasher, count_symbols
 
 
@@ -61,7 +61,6 @@ class CMH(SymbolHasher):
 
     mean_: np.ndarray = learned("d")
     directions_: np.ndarray = learned("d", "symbols", "values")
-    code_length_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the directions.
@@ -80,11 +79,6 @@ class CMH(SymbolHasher):
         self.directions_ = rng.standard_normal(shape)
         self.code_length_ = n_bits
         return self
-
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return self.code_length_
 
     @property
     def _n_values(self) -> int:

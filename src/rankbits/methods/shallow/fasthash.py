@@ -26,6 +26,7 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
 from rankbits.methods.parameters.fields import choice, fact, parameter
+from rankbits.methods.shallow.shared.bitwise import signs_of
 from rankbits.methods.shallow.shared.block_cuts import (
     energy,
     group_rows,
@@ -141,7 +142,7 @@ class _BitLearner:
         start = spectral_bits(weights, self.rng)
         labels = minimize_bit(weights, self.blocks, start)
         forest = self.settings.grow(self.rows, labels, int(self.rng.integers(1 << 31)))
-        predicted = np.where(forest(self.rows)[:, 0] > 0, 1.0, -1.0)
+        predicted = signs_of(forest(self.rows)[:, 0])
         self.distances += self.pairs.differ(predicted)
         self.forests.append(forest)
         losses = pair_losses(self.loss, n_bits, self.distances, self.pairs)

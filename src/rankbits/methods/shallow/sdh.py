@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from rankbits.errors import InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import integer, learned, number, parameter
-from rankbits.methods.shallow.shared.bitwise import descend_bits
+from rankbits.methods.shallow.shared.bitwise import descend_bits, signs_of
 from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.shared.pair_sampling import supervise_pairs
 from rankbits.methods.shallow.shared.parameters import GAMMA, N_ANCHORS
@@ -86,6 +86,7 @@ class SDH(KernelHasher):
     random_state: Seed = RANDOM_STATE
 
     _is_orthonormal: ClassVar[bool] = False
+    _requires_y: ClassVar[bool] = True
 
     classifier_: np.ndarray = learned("b", "classes")
     losses_: np.ndarray = learned("steps")
@@ -104,16 +105,11 @@ class SDH(KernelHasher):
         targets = _read_targets(rows, y)
         features = self._draw_anchors(rows, rng)
         problem = Problem(targets, features, *penalties)
-        bits = np.where(rng.standard_normal((len(rows), self.n_bits)) > 0, 1.0, -1.0)
+        bits = signs_of(rng.standard_normal((len(rows), self.n_bits)))
         learned_parts = solve_in_turns(problem, bits, self.max_rounds)
         self.classifier_, self.planes_, self.losses_ = learned_parts
         self.mean_ = np.zeros(features.shape[1])
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 @dataclass(frozen=True, eq=False)

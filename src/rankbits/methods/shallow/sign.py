@@ -96,11 +96,6 @@ class Sign(ArrayHasher):
             )
         return n_bits
 
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return len(self.mean_)
-
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = rows[:, self.features_] - self.mean_
         return logits

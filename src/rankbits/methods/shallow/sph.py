@@ -123,11 +123,6 @@ class SpH(ArrayHasher):
         np.divide(n_one, n_both, out=distances, where=n_both > 0)
         return distances
 
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return len(self.squared_radii_)
-
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = self.squared_radii_ - euclidean_distances(
             rows, self.centers_, squared=True

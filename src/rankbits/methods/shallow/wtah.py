@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from rankbits.errors import FileFormatError, InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
-from rankbits.methods.parameters.fields import fact, integer, learned, parameter
+from rankbits.methods.parameters.fields import integer, learned, parameter
 from rankbits.methods.shallow.shared.symbols import SymbolHasher, count_symbols
 
 
@@ -54,7 +54,6 @@ class WTAH(SymbolHasher):
     random_state: Seed = RANDOM_STATE
 
     columns_: np.ndarray = learned("symbols", "window", dtype=np.int64)
-    code_length_: int = fact(int)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features that are compared.
@@ -75,11 +74,6 @@ class WTAH(SymbolHasher):
         self.columns_ = draws.argsort(axis=1, kind="stable")[:, :window].astype(np.int64)
         self.code_length_ = n_bits
         return self
-
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return self.code_length_
 
     @property
     def _n_values(self) -> int:

@@ -1,20 +1,19 @@
 """What a method has learned: saved as it lists it, refused where it does not fit."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
 from rankbits.errors import FileFormatError
+from rankbits.methods.parameters.fields import fact, learned
 from rankbits.methods.shallow.shared.learned import ArrayHasher, check_arrays
 
 
 class Permuted(ArrayHasher):
     """What a method of ranks would have learned."""
 
-    _arrays: ClassVar = {"order": ("d",), "limits": ("d", "b")}
-    _integers = ("order",)
-    _facts: ClassVar = {"note": str}
+    order_: np.ndarray = learned("d", dtype=np.int64)
+    limits_: np.ndarray = learned("d", "b")
+    note_: str = fact(str)
 
     fit = _logits = _torch_module = None
 
@@ -27,6 +26,14 @@ def test_arrays_and_facts_are_the_attributes_of_their_names():
     assert again.order_.tolist() == [1, 0]
     assert np.array_equal(again.limits_, hasher.limits_)
     assert again.note_ == "half"
+
+
+def test_the_letter_b_is_the_length_of_the_codes_whatever_the_parameter_says_now():
+    hasher = Permuted(7)
+    with pytest.raises(AttributeError, match="limits_"):
+        _ = hasher.n_bits_
+    hasher.limits_ = np.ones((2, 3))
+    assert hasher.n_bits_ == 3
 
 
 @pytest.mark.parametrize(

@@ -18,32 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbits.methods.shallow.shared.pair_sampling import RowPairs
+
 
 @dataclass(frozen=True, eq=False)
-class TargetPairs:
-    """Pairs of rows, each once, and the share of bits in which their codes are to differ.
+class TargetPairs(RowPairs):
+    """Pairs, each once, and the share of bits in which their codes are to differ.
 
     Attributes
     ----------
-    first, second : ndarray of int64, shape (pairs,)
     targets : ndarray of float64, shape (pairs,)
     """
 
-    first: np.ndarray
-    second: np.ndarray
     targets: np.ndarray
-
-    def differ(self, bits: np.ndarray) -> np.ndarray:
-        """Whether one bit of all rows differs between the rows of each pair."""
-        differ: np.ndarray = bits[self.first] != bits[self.second]
-        return differ
-
-    def count_differing(self, bits: np.ndarray) -> np.ndarray:
-        """Hamming distance of each pair of codes (n, b)."""
-        distances = np.zeros(len(self.targets), np.int64)
-        for bit in bits.T:
-            distances += self.differ(bit)
-        return distances
 
     def loss(self, distances: np.ndarray, n_bits: int) -> float:
         """Mean of (t - d / b)²."""

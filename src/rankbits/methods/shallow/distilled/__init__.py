@@ -166,11 +166,6 @@ class Distilled(UnitHasher):
         return "descent" if is_long else "planes"
 
     @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return int(self.planes_.shape[1])
-
-    @property
     def _has_query_map(self) -> bool:
         return True
 

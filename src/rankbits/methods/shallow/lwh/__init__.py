@@ -18,21 +18,22 @@ an option.
    rank", SIGIR 2014.
 """
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from rankbits.errors import InputError
 from rankbits.methods.parameters.common import RANDOM_STATE, Seed
 from rankbits.methods.parameters.fields import choice, fact, integer, number, parameter
 from rankbits.methods.shallow.lwh.svm import Settings, learn_planes
 from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.shared.parameters import GAMMA, KERNEL, N_ANCHORS, N_QUERIES, ROTATION
-from rankbits.methods.shallow.shared.principal import require_variation, span_rows
-from rankbits.methods.shallow.shared.ranking_lists import draw_lists, supervise_lists
+from rankbits.methods.shallow.shared.principal import require_variation, root_mean_square, span_rows
+from rankbits.methods.shallow.shared.ranking_lists import draw_lists
 from rankbits.methods.shallow.shared.rotation import rotate_planes
 from rankbits.methods.shallow.shared.violated_rankings import LOSSES
-from rankbits.methods.supervision import Supervision
+from rankbits.methods.supervision import Supervision, supervise
 
 _START = 0.1  # |W| at the start, relative to the largest it may have; no gradient leaves W = 0
 
@@ -100,6 +101,8 @@ class LWH(KernelHasher):
     gamma: float | None = GAMMA
     random_state: Seed = RANDOM_STATE
 
+    _requires_y: ClassVar[bool] = True
+
     history_: list[dict[str, Any]] = fact(list)
     report_: dict[str, Any] = fact(dict)
 
@@ -113,12 +116,13 @@ class LWH(KernelHasher):
             Rows with a level above 0 are relevant; no row is in its own list.
         """
         rows = self._training_rows(X, y)
-        supervision = supervise_lists(rows, y)
+        supervision = _supervise(rows, y)
         rng = check_random_state(self.random_state)
         rows = self._draw_anchors(rows, rng)
         self.mean_ = rows.mean(axis=0)
         rows = rows - self.mean_
-        scale = _root_mean_square(rows)
+        require_variation(rows)
+        scale = root_mean_square(rows)
         parts, basis = span_rows(rows / scale)
         queries, lists = draw_lists(supervision, self.n_queries, rng)
         start = _draw_planes(parts.shape[1], self.n_bits, self.regularization, rng)
@@ -143,10 +147,17 @@ class LWH(KernelHasher):
             "objective": min(turn["objective"] for turn in self.history_),
         }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+
+def _supervise(rows: np.ndarray, y: Any) -> Supervision:
+    """What y says about the rows; None, or a single row, is refused."""
+    if y is None:
+        raise InputError(
+            "y must be class labels, multi-hot tags or an affinity over (X, X): lwh requires y "
+            "to be passed, but the target y is None; rsh, talr-ap and talr-ndcg work without y"
+        )
+    if len(rows) < 2:
+        raise InputError("X must have at least two rows to rank, got n_samples = 1")
+    return supervise(rows, y)
 
 
 def _draw_planes(
@@ -156,9 +167,3 @@ def _draw_planes(
     planes = rng.standard_normal((n_features, n_bits))
     planes *= _START * np.sqrt(2.0 / regularization) / np.linalg.norm(planes)
     return planes
-
-
-def _root_mean_square(rows: np.ndarray) -> float:
-    """The root mean square of the lengths of centered rows."""
-    require_variation(rows)
-    return float(np.linalg.norm(rows) / np.sqrt(len(rows)))

@@ -38,7 +38,7 @@ from rankbits.methods.shallow.shared.parameters import (
     N_DISSIMILAR,
     N_SIMILAR,
 )
-from rankbits.methods.shallow.shared.principal import require_variation
+from rankbits.methods.shallow.shared.principal import require_variation, root_mean_square
 from rankbits.methods.shallow.shared.progress import show_progress
 
 _MOST_TURNS = 20  # μ has then grown a million times
@@ -121,7 +121,7 @@ class MACHash(KernelHasher):
         rows = self._draw_anchors(rows, random_state)
         self.mean_ = rows.mean(axis=0)
         rows = rows - self.mean_
-        scale = float(np.linalg.norm(rows) / np.sqrt(len(rows)))
+        scale = root_mean_square(rows)
         rng = np.random.default_rng(random_state.randint(1 << 31))
         pairs = draw_pairs(supervision, self.n_similar, self.n_dissimilar, rng)
         codes = Codes(pairs, self.loss, self.n_bits)
@@ -158,8 +158,6 @@ class MACHash(KernelHasher):
         return logits
 
     def _torch_module(self) -> Any:
-        from torch import nn
+        from rankbits.methods.onnx_modules import Shifted
 
-        from rankbits.methods.onnx_modules import Offsets
-
-        return nn.Sequential(super()._torch_module(), Offsets(self.offsets_))
+        return Shifted(super()._torch_module(), self.offsets_)

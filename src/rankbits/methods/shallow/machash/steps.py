@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbits.methods.shallow.shared.bitwise import signs_of
 from rankbits.methods.shallow.shared.block_cuts import group_rows, minimize_bit, spectral_bits
 from rankbits.methods.shallow.shared.pair_losses import bit_weights, loss_table, pair_losses
 from rankbits.methods.shallow.shared.pair_sampling import Pairs
@@ -45,7 +46,7 @@ class Codes:
         """
         n_rows, n_pairs = self.pairs.n_rows, len(self.pairs.first)
         unit = 2.0 * penalty * self.scale * n_pairs / (n_rows * self.n_bits)
-        distances = self._distances(self.bits)
+        distances = self.pairs.count_differing(self.bits)
         for bit in range(self.n_bits):
             others = distances - self.pairs.differ(self.bits[:, bit])
             weights = bit_weights(self.loss, self.n_bits, others, self.pairs)
@@ -58,18 +59,12 @@ class Codes:
 
     def mean_loss(self, bits: np.ndarray) -> float:
         """Mean loss of the pairs under any codes, divided by the largest that a pair can have."""
-        losses = pair_losses(self.loss, self.n_bits, self._distances(bits), self.pairs)
+        losses = pair_losses(self.loss, self.n_bits, self.pairs.count_differing(bits), self.pairs)
         return float(losses.mean()) / self.scale
 
     def objective(self, predicted: np.ndarray, penalty: float) -> float:
         """E."""
         return self.mean_loss(self.bits) + penalty * float(np.square(self.bits - predicted).mean())
-
-    def _distances(self, bits: np.ndarray) -> np.ndarray:
-        distances = np.zeros(len(self.pairs.first), np.int64)
-        for bit in bits.T:
-            distances += self.pairs.differ(bit)
-        return distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +82,7 @@ class Machines:
 
     def predict(self, rows: np.ndarray) -> np.ndarray:
         """h(X): -1 and +1, shape (n, b)."""
-        return np.where(rows @ self.planes + self.offsets > 0, 1.0, -1.0)
+        return signs_of(rows @ self.planes + self.offsets)
 
     def refit(self, rows: np.ndarray, bits: np.ndarray, regularization: float) -> "Machines":
         """Machines fitted to other bits; those that err on no more rows than these are taken."""

@@ -29,7 +29,7 @@ from rankbits.methods.shallow.mlh.training import Settings, Trainer
 from rankbits.methods.shallow.shared.kernel_hasher import KernelHasher
 from rankbits.methods.shallow.shared.pair_sampling import supervise_pairs
 from rankbits.methods.shallow.shared.parameters import GAMMA, KERNEL, N_ANCHORS
-from rankbits.methods.shallow.shared.principal import require_variation
+from rankbits.methods.shallow.shared.principal import require_variation, root_mean_square
 from rankbits.methods.shallow.shared.progress import show_progress
 
 
@@ -111,7 +111,7 @@ class MLH(KernelHasher):
         coordinates = self._draw_anchors(rows, rng)
         self.mean_ = coordinates.mean(axis=0)
         centered = coordinates - self.mean_
-        scale = float(np.linalg.norm(centered) / np.sqrt(len(centered)))
+        scale = root_mean_square(centered)
         generator = np.random.default_rng(rng.randint(1 << 31))
         trainer = Trainer(centered / scale, supervision, self.n_bits, self._settings(), generator)
         self.planes_ = self._train(trainer) / scale

@@ -94,8 +94,7 @@ class Trainer:
         scores = []
         for radius in self.radii():
             bits = self.rows[held_out] @ self.train(train, radius, self.trial_settings()) > 0
-            distances = (bits[pairs.first] != bits[pairs.second]).sum(axis=1)
-            scores.append(pooled_precision(distances, pairs.is_similar))
+            scores.append(pooled_precision(pairs.count_differing(bits), pairs.is_similar))
         return self.radii()[int(np.argmax(scores))]
 
     def train(self, chosen: np.ndarray, radius: int, settings: Settings) -> np.ndarray:

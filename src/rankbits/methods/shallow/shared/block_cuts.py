@@ -20,6 +20,7 @@ from scipy.sparse import block_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from rankbits.methods.shallow.shared.bitwise import signs_of
 from rankbits.methods.shallow.shared.pair_sampling import Pairs
 
 MAX_BLOCK = 500  # rows; the time of a cut grows faster than their number
@@ -159,4 +160,4 @@ def spectral_bits(weights: csr_array, rng: np.random.Generator) -> np.ndarray:
             vector = eigsh(weights, k=1, which="SA", v0=start, tol=1e-2, maxiter=100)[1][:, 0]
         except ArpackError:  # it has not converged, or all weights are 0: any start will do
             vector = start
-    return np.where(vector > 0, 1.0, -1.0)
+    return signs_of(vector)

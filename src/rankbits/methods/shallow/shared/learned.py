@@ -19,10 +19,10 @@ class ArrayHasher(BaseHasher):
     """A method that has learned arrays of doubles or integers, and facts that JSON can hold.
 
     The array or fact `name` is the attribute `name_`, declared as `learned(...)` or `fact(...)`.
-    The shape of an array is given in letters: one letter stands for one size in all of them, d for
-    the columns of what the arrays are applied to, and a number for itself. Arrays are float64, or
-    int64. Numbers are at most 1e150, so that their squares are numbers too, but in the arrays named
-    in `_unbounded`, which are only compared.
+    The shape of an array is given in letters: one letter stands for one size in all of them, b for
+    the bits of a code, d for the columns of what the arrays are applied to, a number for itself.
+    Arrays are float64, or int64. Numbers are at most 1e150, so that their squares are numbers too,
+    but in the arrays named in `_unbounded`, which are only compared.
 
     Parameters are checked before `fit` begins, which then reads them as the checks return them.
     """
@@ -41,6 +41,14 @@ class ArrayHasher(BaseHasher):
         cls._facts = cls._facts | {name: v.kind for name, v in own.items() if v.kind is not None}
         if "fit" in vars(cls):
             cls.fit = _check_first(cls.fit)  # type: ignore[method-assign]
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method: the size b of what it has learned."""
+        for name, shape in self._arrays.items():
+            if "b" in shape:
+                return int(getattr(self, f"{name}_").shape[shape.index("b")])
+        return super().n_bits_
 
     def _n_columns(self) -> int:
         """The size d: columns of what the arrays are applied to."""

@@ -19,11 +19,6 @@ class LinearHasher(ArrayHasher):
     mean_: np.ndarray = learned("d")
     planes_: np.ndarray = learned("d", "b")
 
-    @property
-    def n_bits_(self) -> int:
-        """Length of the codes of the fitted method."""
-        return int(self.planes_.shape[1])
-
     def _logits(self, rows: np.ndarray) -> np.ndarray:
         logits: np.ndarray = (rows - self.mean_) @ self.planes_
         return logits

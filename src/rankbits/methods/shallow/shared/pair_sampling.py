@@ -18,22 +18,44 @@ _BLOCK_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs (i, j) of rows in the order of i, each pair in both directions.
+class RowPairs:
+    """Pairs (i, j) of rows.
 
     Attributes
     ----------
-    offsets : ndarray of int64, shape (n + 1,)
-        The pairs of row i are offsets[i] to offsets[i + 1] - 1.
     first, second : ndarray of int64, shape (pairs,)
         i and j.
-    is_similar : ndarray of bool, shape (pairs,)
     """
 
-    offsets: np.ndarray
     first: np.ndarray
     second: np.ndarray
+
+    def differ(self, bits: np.ndarray) -> np.ndarray:
+        """Whether one bit of all rows, of any two values, differs between the rows of a pair."""
+        differ: np.ndarray = bits[self.first] != bits[self.second]
+        return differ
+
+    def count_differing(self, bits: np.ndarray) -> np.ndarray:
+        """Hamming distance of each pair of codes (n, b)."""
+        distances = np.zeros(len(self.first), np.int64)
+        for bit in bits.T:
+            distances += self.differ(bit)
+        return distances
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(RowPairs):
+    """Pairs in the order of i, each pair in both directions.
+
+    Attributes
+    ----------
+    is_similar : ndarray of bool, shape (pairs,)
+    offsets : ndarray of int64, shape (n + 1,)
+        The pairs of row i are offsets[i] to offsets[i + 1] - 1.
+    """
+
     is_similar: np.ndarray
+    offsets: np.ndarray
 
     @property
     def n_rows(self) -> int:
@@ -50,11 +72,6 @@ class Pairs:
         """A sparse matrix (n, n) with a weight for each pair."""
         shape = (self.n_rows, self.n_rows)
         return csr_array((weights, self.second, self.offsets), shape=shape)
-
-    def differ(self, bits: np.ndarray) -> np.ndarray:
-        """Whether one bit of all rows, of any two values, differs between the rows of a pair."""
-        differ: np.ndarray = bits[self.first] != bits[self.second]
-        return differ
 
 
 def supervise_pairs(rows: np.ndarray, y: Any) -> Supervision:
@@ -109,4 +126,4 @@ def store_pairs(similar: np.ndarray, dissimilar: np.ndarray, n: int) -> Pairs:
     first, second = np.concatenate([low, high]), np.concatenate([high, low])
     order = np.lexsort((second, first))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=n))])
-    return Pairs(offsets, first[order], second[order], np.tile(is_similar, 2)[order])
+    return Pairs(first[order], second[order], np.tile(is_similar, 2)[order], offsets)

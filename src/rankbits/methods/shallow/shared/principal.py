@@ -54,6 +54,11 @@ def require_variation(rows: np.ndarray) -> None:
         raise InputError("X must vary, but all its rows are equal: no direction tells them apart")
 
 
+def root_mean_square(centered: np.ndarray) -> float:
+    """The root mean square of the lengths of centered rows."""
+    return float(np.linalg.norm(centered) / np.sqrt(len(centered)))
+
+
 def require_directions(parts: np.ndarray, n_bits: int, more: str) -> None:
     """Refuse more bits than the directions r in which rows of coordinates (n, r) vary.
 

@@ -4,12 +4,10 @@ A list is all rows but the query itself. Rows that have nothing relevant, or not
 not used as queries: all orders of their lists are equally good.
 """
 
-from typing import Any
-
 import numpy as np
 
 from rankbits.errors import InputError
-from rankbits.methods.supervision import Supervision, supervise
+from rankbits.methods.supervision import Supervision
 
 
 class RankingLists:
@@ -44,18 +42,6 @@ class RankingLists:
         cells = order + np.arange(len(self))[:, None] * scores.shape[1]
         kinds = self._kinds.ravel()[cells]
         return cells[kinds == 2], cells[kinds == 1]
-
-
-def supervise_lists(rows: np.ndarray, y: Any) -> Supervision:
-    """What y says about the rows; None, or a single row, is refused."""
-    if y is None:
-        raise InputError(
-            "y must be class labels, multi-hot tags or an affinity over (X, X): lwh requires y "
-            "to be passed, but the target y is None; rsh, talr-ap and talr-ndcg work without y"
-        )
-    if len(rows) < 2:
-        raise InputError("X must have at least two rows to rank, got n_samples = 1")
-    return supervise(rows, y)
 
 
 def draw_lists(

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbits.methods.parameters.fields import fact
 from rankbits.methods.shallow.shared.learned import ArrayHasher
 
 _LEAST = float(np.finfo(np.float64).tiny)
@@ -32,8 +33,16 @@ class SymbolHasher(ArrayHasher):
     """Base of the methods whose bits are positions of largest values.
 
     A method implements `_values`, the values (n, S, K) of a block of rows, sets `_n_values`, and
-    for export implements `_values_module`, a torch module of the values (n, S K).
+    for export implements `_values_module`, a torch module of the values (n, S K). Its fit sets
+    `code_length_`.
     """
+
+    code_length_: int = fact(int)
+
+    @property
+    def n_bits_(self) -> int:
+        """Length of the codes of the fitted method."""
+        return self.code_length_
 
     @property
     @abstractmethod

@@ -35,6 +35,7 @@ from sklearn.utils import check_random_state
 
 from rankbits.methods.parameters.common import RANDOM_STATE, VERBOSE, Seed
 from rankbits.methods.parameters.fields import choice, fact, integer, learned, number, parameter
+from rankbits.methods.shallow.shared.bitwise import signs_of
 from rankbits.methods.shallow.shared.block_cuts import group_rows, minimize_bit, spectral_bits
 from rankbits.methods.shallow.shared.pair_sampling import supervise_pairs
 from rankbits.methods.shallow.shared.parameters import N_QUERIES, N_TREES, TREE_DEPTH, TREE_RATE
@@ -131,7 +132,7 @@ class StructHash(TreeHasher):
                 prices = master.pair_weights()
                 labels = minimize_bit(prices, blocks, spectral_bits(prices, rng))
                 forest = trees.grow(rows, labels, int(rng.integers(1 << 31)))
-                predicted = np.where(forest(rows)[:, 0] > 0, 1.0, -1.0)
+                predicted = signs_of(forest(rows)[:, 0])
                 forests.append(forest)
                 agreement = float(np.mean(labels == predicted))
                 history.append({"agreement": agreement, **master.add_function(predicted)})
