@@ -163,6 +163,7 @@ def test_the_callers_generator_is_left_alone_by_a_fit():
 
 
 TYPED = """
+from rankbits.methods import BRE, Sign
 from rankbits.methods.deep.csq import CSQ
 from rankbits.methods.deep.talr import TalrAP
 
@@ -171,6 +172,14 @@ CSQ(32, centre_seed=3)
 CSQ(32, "linear")
 TalrAP(32, dropout="much")
 reveal_type(TalrAP().dispersion)
+BRE(32, n_points=3, gamma=None, verbose="auto", random_state=0)
+Sign(None, center=False)
+BRE(32, n_point=3)
+BRE(32, 3)
+BRE(32, losses_=[])
+Sign(choose=1)
+reveal_type(BRE().gamma)
+reveal_type(BRE().planes_)
 """
 
 
@@ -181,8 +190,14 @@ def test_a_type_checker_sees_every_constructor(tmp_path):
     findings = defaultdict(str)
     for line, message in re.findall(r"typed\.py:(\d+): (.*)", report):
         findings[line] += message
-    assert sorted(findings) == ["6", "7", "8", "9"]
-    assert 'Unexpected keyword argument "centre_seed"' in findings["6"]
-    assert "Too many positional arguments" in findings["7"]
-    assert 'has incompatible type "str"; expected "float"' in findings["8"]
-    assert 'Revealed type is "float"' in findings["9"].replace("builtins.", "")
+    assert sorted(findings, key=int) == [str(line) for line in (7, 8, 9, 10, *range(13, 19))]
+    assert 'Unexpected keyword argument "centre_seed"' in findings["7"]
+    assert "Too many positional arguments" in findings["8"]
+    assert 'has incompatible type "str"; expected "float"' in findings["9"]
+    assert 'Revealed type is "float"' in findings["10"].replace("builtins.", "")
+    assert 'Unexpected keyword argument "n_point"' in findings["13"]
+    assert "Too many positional arguments" in findings["14"]
+    assert 'Unexpected keyword argument "losses_"' in findings["15"]
+    assert 'has incompatible type "int"; expected "str"' in findings["16"]
+    assert 'Revealed type is "float | None"' in findings["17"].replace("builtins.", "")
+    assert "ndarray" in findings["18"]
