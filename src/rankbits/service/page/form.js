@@ -8,6 +8,7 @@ export function prepareForm(stats) {
   for (const label of document.querySelectorAll("[data-needs]")) {
     label.hidden = !stats.accepts.includes(label.dataset.needs);
   }
+  for (const part of document.querySelectorAll("[data-needs-bits]")) part.hidden = !stats.has_bits;
   byId("n-features").textContent = count(stats.row_shape[0] ?? 0);
   byId("n-digits").textContent = 2 * Math.ceil(stats.bits / 8);
   byId("radius").max = stats.bits;

@@ -49,7 +49,7 @@ function scoreWords(group) {
   return { value, tie: `${group.length} of these items have this distance: their order means nothing.` };
 }
 
-const numberWords = (x) => (x === null ? "beyond all numbers" : Number(x.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 4 }));
+const numberWords = (x) => (x === null ? "beyond all numbers" : Number(x.toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 4, signDisplay: "negative" }));
 
 function card(row, { nBits, state, isScored, ranks }) {
   const [key, title] = titleOf(row.fields, row.id);
