@@ -41,7 +41,7 @@ class Queries:
     def __post_init__(self) -> None:
         for name in ("weights", "vectors"):
             values = getattr(self, name)
-            if values is not None:
+            if values is not None and not isinstance(values, np.ndarray):
                 object.__setattr__(self, name, _check.array(name, values))
         sizes = {name: len(values) for name, values in self._forms().items()}
         if len(set(sizes.values())) != 1:
@@ -57,8 +57,7 @@ class Queries:
         return Queries(**forms, correction=self.correction)
 
     def _forms(self) -> dict[str, Any]:
-        forms = {name: getattr(self, name) for name in _FORMS}
-        return {name: values for name, values in forms.items() if values is not None}
+        return {name: values for name in _FORMS if (values := getattr(self, name)) is not None}
 
 
 def queries_of(queries: Any, n_bits: int) -> Queries:

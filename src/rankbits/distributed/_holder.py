@@ -13,8 +13,7 @@ import numpy as np
 from rankbits.codes import BinaryCodes, Queries
 from rankbits.distributed._jobs import perform
 from rankbits.errors import InputError
-from rankbits.index import Collection
-from rankbits.index.results import Ragged
+from rankbits.index import Collection, Matches
 
 _WAIT_SECONDS = 0.2
 _WORTH_LISTING = 50  # looking up an id costs as much as sorting so many
@@ -86,11 +85,9 @@ def _info(collection: Collection) -> dict[str, Any]:
 
 def _search(
     collection: Collection, queries: Queries, allowed: Any, settings: dict[str, Any]
-) -> tuple[int, Ragged]:
-    """What is nearest in a shard, and how many places each query has in a table of it."""
-    matches = collection.search(queries, allowed=allowed, **settings)
-    n_places = 0 if matches.offsets is not None else matches.ids.shape[1]
-    return n_places, matches.ragged()
+) -> Matches:
+    """What is nearest in a shard."""
+    return collection.search(queries, allowed=allowed, **settings)
 
 
 def _ids(collection: Collection) -> np.ndarray:

@@ -16,9 +16,9 @@ from rankbits._mapped import unchanged
 from rankbits.codes import Queries
 from rankbits.distributed._changes import ShardedCollection
 from rankbits.distributed._holders import HolderCall
-from rankbits.index import inputs, real_queries
+from rankbits.index import Matches, inputs, real_queries
 from rankbits.index.door import BITS, Door, Moment, SearchRequest
-from rankbits.index.results import Ragged, combined, stacked
+from rankbits.index.results import combined, matches_of, together
 
 _BLOCK_QUERIES = 4096
 _BLOCKS_AT_ONCE = 4  # for each replica
@@ -107,7 +107,7 @@ class ShardedIndex(ShardedCollection, Door):
 
     def answers(
         self, queries: Queries, settings: dict[str, Any], allowed: Any
-    ) -> Iterator[tuple[int, list[tuple[int, Ragged]]]]:
+    ) -> Iterator[tuple[int, list[Matches]]]:
         """For each block of queries its size, and what every shard has for it.
 
         Parameters
@@ -142,7 +142,7 @@ class ShardsMoment(Moment):
     def __len__(self) -> int:
         return len(self._index)
 
-    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+    def nearest(self, request: SearchRequest) -> Matches:
         """What all shards have, merged by (distance, id), which no cut into shards can change."""
         queries, settings = request.tables[0], {"k": request.k, "by": request.by, **request.options}
         if request.by == BITS:
@@ -154,10 +154,11 @@ class ShardsMoment(Moment):
             asked = Queries(weights=queries.weights, correction=queries.correction)
         if request.n_threads is not None:
             settings["n_threads"] = request.n_threads
-        parts, n_places = [], 0
+        k, parts = request.k, []
         for size, answers in self._index.answers(asked, settings, request.allowed):
-            n_places = min(request.k or 0, sum(n for n, _ in answers))
-            found = [ragged for _, ragged in answers]
-            k = None if request.k is None else max(1, n_places or request.k)
-            parts.append(combined(found, size, k, is_complete=request.is_complete))
-        return stacked(parts), n_places
+            found = [answer.ragged() for answer in answers]
+            merged = combined(found, size, k, is_complete=request.is_complete)
+            places = [answer.n_places for answer in answers if answer.n_places is not None]
+            n_places = None if k is None or request.is_complete else min(k, sum(places))
+            parts.append(matches_of(merged, n_places))
+        return together(parts)

@@ -7,8 +7,7 @@ what a search may ask for, how candidates are compared again, in what order answ
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +18,13 @@ from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.reranking.base import Candidates, Rerank, pool_size, reranked
 from rankbits.index.reranking.bits import asymmetric
-from rankbits.index.results import Matches, Ragged, matches_of
+from rankbits.index.results import Matches
 
 BITS, WEIGHTS = "bits", "weights"  # by what codes are compared
 Codes = BinaryCodes | np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class SearchRequest:
+class SearchRequest(NamedTuple):
     """What is asked of a door at one moment.
 
     Attributes
@@ -66,8 +64,8 @@ class Moment(ABC):
         """Number of items."""
 
     @abstractmethod
-    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
-        """What is nearest by code, in order of (distance, id), and the smaller of k and n."""
+    def nearest(self, request: SearchRequest) -> Matches:
+        """What is nearest by code: tables, with offsets where ties or a radius decide how many."""
 
 
 class Door(ABC):
@@ -156,8 +154,7 @@ class Door(ABC):
         with self._look(*_forms(tables), allowed) as moment:
             if rerank is None:
                 pool_size(rerank, pool, 1, 1)  # refuses a pool
-                answer, n_places = moment.nearest(request)
-                return matches_of(answer, None if is_complete or k is None else n_places)
+                return moment.nearest(request)
             return self._rerank(moment, request, rerank, pool)
 
     def _rerank(
@@ -170,9 +167,10 @@ class Door(ABC):
             rerank.require(queries, self.n_bits)
         if isinstance(rerank, asymmetric) and n_scored >= n and all(map(rerank.can_scan, tables)):
             by_weights = [Queries(weights=rerank.logits_of(queries)) for queries in tables]
-            scan = replace(request, tables=by_weights, by=WEIGHTS, is_complete=False, options={})
-            return matches_of(*moment.nearest(scan))
-        nearest, _ = moment.nearest(replace(request, k=max(1, min(n_scored, n))))
+            return moment.nearest(
+                request._replace(tables=by_weights, by=WEIGHTS, is_complete=False, options={})
+            )
+        nearest = moment.nearest(request._replace(k=max(1, min(n_scored, n)))).ragged()
         threads = _native.threads(
             self.n_threads if request.n_threads is None else request.n_threads
         )

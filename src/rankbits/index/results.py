@@ -73,6 +73,11 @@ class Matches:
         """Number of items of each query."""
         return self.ragged().counts
 
+    @property
+    def n_places(self) -> int | None:
+        """Columns of the tables, None where there are offsets."""
+        return self.ids.shape[1] if self.offsets is None else None
+
     def queries(self) -> np.ndarray:
         """The query of each item, where items stand behind one another."""
         return self.ragged().queries()

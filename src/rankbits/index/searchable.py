@@ -18,7 +18,7 @@ from rankbits.errors import InputError
 from rankbits.index import inputs, real_queries
 from rankbits.index.door import BITS, Codes, Door, Moment, SearchRequest
 from rankbits.index.engines.searcher import Searcher
-from rankbits.index.results import Ragged, of_table
+from rankbits.index.results import Matches, matches_of
 from rankbits.index.store import changes
 from rankbits.index.store.changes import Builder
 from rankbits.index.store.state import State
@@ -38,28 +38,29 @@ class StateMoment(Moment):
     def __len__(self) -> int:
         return len(self._state)
 
-    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+    def nearest(self, request: SearchRequest) -> Matches:
         """The nearest items of all parts."""
         state, queries, n_threads = self._state, request.tables[0], request.n_threads
-        k = 0 if request.k is None else max(1, min(request.k, len(state)))
+        k = 0 if request.k is None else min(request.k, len(state))
         if request.by == BITS:
             codes = inputs.queries_of(queries.bits, state.code_bits, state.model)
             radius = state.code_bits if request.radius is None else request.radius
+            is_ragged = request.is_complete or request.k is None
             asked = self._searcher.request(
-                k,
+                0 if request.k is None else max(1, k),
                 min(radius, state.code_bits),
-                request.is_complete or request.k is None,
+                is_ragged,
                 n_threads,
                 request.options,
             )
-            return self._searcher.search(state, codes, asked, request.allowed), min(k, len(state))
+            answer = self._searcher.search(state, codes, asked, request.allowed)
+            return matches_of(answer, None if is_ragged else k)
         weights, correction = real_queries.checked(
             queries, state.code_bits, has_factors=state.has_factors
         )
         threads = _native.threads(self._searcher.n_threads if n_threads is None else n_threads)
-        k = min(k, len(state))
         scores, ids = real_queries.search(state, weights, k, threads, request.allowed, correction)
-        return of_table(0.0 - scores, ids), k
+        return Matches(0.0 - scores, ids)
 
 
 class Searchable(Door):
@@ -88,7 +89,8 @@ class Searchable(Door):
 
     @contextmanager
     def _look(self, *sources: Any) -> Iterator[StateMoment]:
-        with self._moment(*sources) as state:
+        state = self._current()
+        with unchanged(state, *sources):
             yield StateMoment(state, self._searcher)
 
     # What it holds

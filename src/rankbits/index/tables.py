@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from rankbits.errors import InputError
 from rankbits.index import inputs
 from rankbits.index.door import Codes, Door, Moment, SearchRequest
 from rankbits.index.hamming import HammingIndex
-from rankbits.index.results import Ragged, combined, cut, unique
+from rankbits.index.results import Matches, combined, cut, matches_of, unique
 
 
 class TablesMoment(Moment):
@@ -26,15 +25,15 @@ class TablesMoment(Moment):
     def __len__(self) -> int:
         return len(self._moments[0])
 
-    def nearest(self, request: SearchRequest) -> tuple[Ragged, int]:
+    def nearest(self, request: SearchRequest) -> Matches:
         """What any table has among its nearest, each item once and at its smallest distance."""
         tables = zip(self._moments, request.tables, strict=True)
-        answers = [one.nearest(replace(request, tables=[queries])) for one, queries in tables]
-        n_queries, n_places = len(request.tables[0]), answers[0][1]
-        found = unique(combined([answer for answer, _ in answers], n_queries, None))
-        return (
-            found if request.k is None else cut(found, request.k, request.is_complete)
-        ), n_places
+        answers = [one.nearest(request._replace(tables=[queries])) for one, queries in tables]
+        ragged = [answer.ragged() for answer in answers]
+        found = unique(combined(ragged, len(request.tables[0]), None))
+        if request.k is not None:
+            found = cut(found, request.k, request.is_complete)
+        return matches_of(found, answers[0].n_places)
 
 
 class TablesIndex(Door):
