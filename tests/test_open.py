@@ -5,8 +5,14 @@ import pytest
 
 import rankbits
 from rankbits import methods
+from rankbits._open import RESULT
+from rankbits.compress import _folder
 from rankbits.errors import InputError
 from rankbits.index import Collection
+
+
+def test_a_result_has_the_name_that_compress_gives_it():
+    assert RESULT == _folder.RESULT
 
 
 def test_a_collection_is_opened_to_search_or_to_write(tmp_path):

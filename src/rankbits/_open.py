@@ -6,6 +6,13 @@ from typing import Any
 
 from rankbits.errors import InputError
 
+RESULT = "result.json"  # what compress calls it too, whose import takes longer than a look
+
+
+def is_compressed(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder is one that `compress` wrote, by the name of its result."""
+    return (Path(folder) / RESULT).is_file()
+
 
 def open(  # noqa: A001 - it reads as rankbits.open(folder)
     folder: str | os.PathLike[str], *, writable: bool = False, **options: Any
@@ -35,7 +42,7 @@ def open(  # noqa: A001 - it reads as rankbits.open(folder)
     if writable or options:
         names = ", ".join(["writable"] * writable + [*options])
         raise InputError(f"{names} must go with a collection, and {folder} is none")
-    if (path / "result.json").exists():
+    if is_compressed(path):
         from rankbits.compress import load as load_compressed
 
         return load_compressed(path)

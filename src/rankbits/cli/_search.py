@@ -4,13 +4,14 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from rankbits._open import is_compressed
 from rankbits.cli import _index_files as files
 from rankbits.cli._inputs import input_errors_exit_1, named_values
 from rankbits.cli._options import (
@@ -34,10 +35,9 @@ from rankbits.codes import BinaryCodes, Queries
 from rankbits.datasets import load_array, load_codes
 from rankbits.index import Collection, SearchPlan, engines
 from rankbits.index.door import Door
+from rankbits.index.plan import NO_RERANK
 
 _DEFAULT_K = 10
-_RESULT = "result.json"  # of a folder that compress wrote
-_NONE = "none"
 
 Kind = StrEnum("Kind", {name: name for name in engines.names()})  # type: ignore[misc]
 _INEXACT = ", ".join(sorted(set(engines.names()) - set(engines.exact_names())))
@@ -54,7 +54,7 @@ FolderArgument = Annotated[str, typer.Argument(help="An index, or a folder of ra
 QueriesArgument = Annotated[str, typer.Argument(help="Codes, or vectors for a model to encode.")]
 RadiusOption = Annotated[
     int | None,
-    typer.Option("--radius", min=0, help="Instead of -k: all items within this distance."),
+    typer.Option("--radius", min=0, help="Only items within this distance; all without -k."),
 ]
 TiesOption = Annotated[
     TieChoice, typer.Option("--ties", help="Items as far as the k-th: lowest ids, or all.")
@@ -131,13 +131,15 @@ def search(
     with input_errors_exit_1():
         files.require_archive(out, queries, allowed, names)
         with _opened(folder, cluster, replicas, model, opening) as opened:
-            opened = _with_items(opened, rerank)
-            is_near = radius is not None or ties is TieChoice.complete
-            plan = _plan(SearchPlan() if is_near else opened.plan, by, rerank, pool, similarity)
+            plan = opened.plan
+            if radius is not None or ties is TieChoice.complete:
+                plan = plan.for_ties()
+            reranking = rerank if rerank in (None, NO_RERANK) else "vectors"
+            plan = plan.changed(by=by, rerank=reranking, pool=pool, similarity=similarity)
             rows, encode = _rows(queries, opened, plan, form)
             settings = {
                 "allowed": None if allowed is None else load_array(allowed),
-                **plan.settings(k or _DEFAULT_K, opened.vectors),
+                **plan.settings(k or _DEFAULT_K, _vectors_of(opened, rerank)),
             }
 
             def look(block: Any) -> Any:
@@ -167,26 +169,9 @@ def _settings(
     return settings
 
 
-def _plan(
-    plan: SearchPlan,
-    by: QueryKind | None,
-    rerank: str | None,
-    pool: int | None,
-    similarity: Similarity | None,
-) -> SearchPlan:
-    """The plan, with options in place of what it says."""
-    reranking = plan.rerank if rerank is None else None if rerank == _NONE else "vectors"
-    return SearchPlan(
-        plan.by if by is None else by.value,
-        reranking,
-        pool or (plan.pool if reranking else None),
-        plan.similarity if similarity is None else similarity.value,
-    )
-
-
-def _with_items(opened: _Opened, rerank: str | None) -> _Opened:
-    """The same with the vectors of a file, if one is named."""
-    return opened if rerank in (None, _NONE) else replace(opened, vectors=rerank)
+def _vectors_of(opened: _Opened, rerank: str | None) -> Any:
+    """The vectors of a file that is named, or those of a compression."""
+    return opened.vectors if rerank in (None, NO_RERANK) else rerank
 
 
 def _rows(
@@ -205,7 +190,7 @@ def _opened(
     folder: str, cluster: str | None, replicas: int, model: str | None, opening: dict[str, Any]
 ) -> Iterator[_Opened]:
     """What a folder holds: an index, or a compression with its model, its plan and its vectors."""
-    if os.path.isfile(os.path.join(folder, _RESULT)):
+    if is_compressed(folder):
         from rankbits.compress import load
 
         compressed = load(folder)

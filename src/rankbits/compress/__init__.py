@@ -8,8 +8,8 @@ Every candidate is measured on the queries at hand, and what is printed about th
 comes from queries that its choice did not see.
 """
 
-from rankbits.compress._compressed import Compressed, is_compressed, load
+from rankbits.compress._compressed import Compressed, load
 from rankbits.compress._drift import check
 from rankbits.compress._run import compress
 
-__all__ = ["Compressed", "check", "compress", "is_compressed", "load"]
+__all__ = ["Compressed", "check", "compress", "load"]

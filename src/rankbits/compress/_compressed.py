@@ -1,7 +1,6 @@
 """A compressed folder, opened: its numbers, and a search as it recommends."""
 
 import os
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankbits import _check
-from rankbits.compress._folder import RESULT, read_result
+from rankbits.compress._folder import read_result
 from rankbits.compress._inputs import open_vectors
 from rankbits.compress._searching import CodeSearch, plan_of
 from rankbits.errors import InputError
@@ -100,7 +99,7 @@ class Compressed:
         k = min(_check.whole("k", k, 1), len(search.index))
         if pool is not None:
             pool = _check.whole("pool", pool, k)
-            plan = plan if plan.rerank is None else replace(plan, pool=pool)
+            plan = plan if plan.rerank is None else plan.changed(pool=pool)
         return search.search(vectors, k, plan, **how)
 
     def __repr__(self) -> str:
@@ -132,17 +131,6 @@ class Compressed:
                 f"numbers, it holds {vectors.shape}"
             )
         return vectors
-
-
-def is_compressed(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder is one that `compress` wrote, by the names of its files.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        Any folder.
-    """
-    return all((Path(folder) / name).exists() for name in (RESULT, "model", "index"))
 
 
 def load(folder: str | os.PathLike[str]) -> Compressed:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankbits import index
-from rankbits.codes import BinaryCodes, Queries
+from rankbits.codes import Queries
 from rankbits.compress._task import Task
 from rankbits.compress._truth import Truth
 from rankbits.evaluation import evaluate_rankings
-from rankbits.index import Candidates
 from rankbits.index.results import of_table
 
 NO_ITEM = -1
@@ -35,16 +34,10 @@ def without_own(
 def exact_distances(queries: np.ndarray, task: Task, ids: np.ndarray) -> np.ndarray:
     """Distances of the listed items by the original vectors, infinite where there is none."""
     distances = np.full(ids.shape, np.inf)
+    vectors = index.vectors(task.items, similarity=task.similarity)
     listed = of_table(distances, ids)
-    vectors = index.vectors(task.items, queries, task.similarity)
-    candidates = Candidates(Queries(vectors=queries), listed, no_codes)
-    distances[ids != NO_ITEM] = vectors.distances(candidates)
+    distances[ids != NO_ITEM] = vectors.listed(Queries(vectors=queries), listed)
     return distances
-
-
-def no_codes(ids: np.ndarray) -> BinaryCodes:
-    """Vectors are compared without codes."""
-    raise NotImplementedError
 
 
 def rerank(exact: np.ndarray, ids: np.ndarray, pool: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from rankbits.codes import Queries
 from rankbits.distributed._changes import ShardedCollection
 from rankbits.distributed._holders import HolderCall
 from rankbits.index import Matches, inputs, real_queries
-from rankbits.index.door import BITS, Door, Moment, SearchRequest
+from rankbits.index.door import BITS, CodeRequest, Door, Moment
 from rankbits.index.results import combined, matches_of, together
 
 _BLOCK_QUERIES = 4096
@@ -142,7 +142,7 @@ class ShardsMoment(Moment):
     def __len__(self) -> int:
         return len(self._index)
 
-    def nearest(self, request: SearchRequest) -> Matches:
+    def nearest(self, request: CodeRequest) -> Matches:
         """What all shards have, merged by (distance, id), which no cut into shards can change."""
         queries, settings = request.tables[0], {"k": request.k, "by": request.by, **request.options}
         if request.by == BITS:

@@ -16,7 +16,7 @@ from rankbits.codes import BinaryCodes, Queries
 from rankbits.codes.queries import queries_of
 from rankbits.errors import InputError
 from rankbits.index import inputs
-from rankbits.index.reranking.base import Candidates, Rerank, pool_size, reranked
+from rankbits.index.reranking.base import Candidates, Rerank, pool_size, require_rerank, reranked
 from rankbits.index.reranking.bits import asymmetric
 from rankbits.index.results import Matches
 
@@ -24,8 +24,8 @@ BITS, WEIGHTS = "bits", "weights"  # by what codes are compared
 Codes = BinaryCodes | np.ndarray
 
 
-class SearchRequest(NamedTuple):
-    """What is asked of a door at one moment.
+class CodeRequest(NamedTuple):
+    """What is asked of codes at one moment: the part of a search that all doors do themselves.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Moment(ABC):
         """Number of items."""
 
     @abstractmethod
-    def nearest(self, request: SearchRequest) -> Matches:
+    def nearest(self, request: CodeRequest) -> Matches:
         """What is nearest by code: tables, with offsets where ties or a radius decide how many."""
 
 
@@ -146,19 +146,17 @@ class Door(ABC):
         radius = None if within is None else _check.whole("within", within, 0)
         if by == WEIGHTS and (is_complete or radius is not None):
             raise InputError("by='weights' must come without ties='complete' and without within")
+        require_rerank(rerank, pool)
         if rerank is not None and (k is None or radius is not None):
             raise InputError("rerank must come with k and without within")
-        request = SearchRequest(
-            tables, by, k, radius, is_complete, allowed, n_threads, dict(options)
-        )
+        request = CodeRequest(tables, by, k, radius, is_complete, allowed, n_threads, dict(options))
         with self._look(*_forms(tables), allowed) as moment:
             if rerank is None:
-                pool_size(rerank, pool, 1, 1)  # refuses a pool
                 return moment.nearest(request)
             return self._rerank(moment, request, rerank, pool)
 
     def _rerank(
-        self, moment: Moment, request: SearchRequest, rerank: Rerank, pool: int | None
+        self, moment: Moment, request: CodeRequest, rerank: Rerank, pool: int | None
     ) -> Matches:
         """The nearest of a pool by a finer distance."""
         tables, n, k = request.tables, len(moment), request.k or 1

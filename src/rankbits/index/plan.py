@@ -7,12 +7,12 @@ from rankbits import _check
 from rankbits.codes import Queries
 from rankbits.errors import InputError
 from rankbits.index.door import BITS, WEIGHTS, Door
-from rankbits.index.reranking.base import Rerank, usual_pool
+from rankbits.index.reranking.base import Rerank, require_rerank, usual_pool
 from rankbits.index.reranking.bits import asymmetric
 from rankbits.index.reranking.vectors import SIMILARITIES, vectors
 from rankbits.index.results import Matches
 
-RERANK = ("vectors", "weights")
+RERANK, NO_RERANK = ("vectors", "weights"), "none"
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,8 @@ class SearchPlan:
         _check.choice("similarity", self.similarity, SIMILARITIES)
         if self.rerank is not None:
             _check.choice("rerank", self.rerank, RERANK)
+        require_rerank(self.rerank, self.pool)
         if self.pool is not None:
-            if self.rerank is None:
-                raise InputError("pool must come with rerank, which says how the pool is compared")
             _check.whole("pool", self.pool, 1)
 
     @property
@@ -59,6 +58,32 @@ class SearchPlan:
         how = f" ({self.similarity})" if self.rerank == "vectors" else ""
         n = "candidates" if self.pool is None else f"{self.pool} candidates"
         return f"{words}, {n} re-ranked by {self.rerank}{how}"
+
+    def changed(
+        self,
+        *,
+        by: str | None = None,
+        rerank: str | None = None,
+        pool: int | None = None,
+        similarity: str | None = None,
+    ) -> "SearchPlan":
+        """The plan with what is given in place of what it says; `rerank="none"` re-ranks nothing.
+
+        >>> SearchPlan("weights", "vectors", pool=500).changed(rerank="none").sentence
+        'real-valued queries'
+        """
+        is_same = rerank in (None, self.rerank)
+        reranking = self.rerank if is_same else None if rerank == NO_RERANK else rerank
+        return SearchPlan(
+            by or self.by,
+            reranking,
+            self.pool if pool is None and is_same else pool,
+            similarity or self.similarity,
+        )
+
+    def for_ties(self) -> "SearchPlan":
+        """What is left of it where Hamming distances are asked for: complete ties, a radius."""
+        return SearchPlan(similarity=self.similarity)
 
     def settings(self, k: int, items: Any = None) -> dict[str, Any]:
         """Arguments of `search` that do what the plan says for k items.

@@ -16,7 +16,7 @@ from rankbits._mapped import unchanged
 from rankbits.codes import BinaryCodes
 from rankbits.errors import InputError
 from rankbits.index import inputs, real_queries
-from rankbits.index.door import BITS, Codes, Door, Moment, SearchRequest
+from rankbits.index.door import BITS, CodeRequest, Codes, Door, Moment
 from rankbits.index.engines.searcher import Searcher
 from rankbits.index.results import Matches, matches_of
 from rankbits.index.store import changes
@@ -38,7 +38,7 @@ class StateMoment(Moment):
     def __len__(self) -> int:
         return len(self._state)
 
-    def nearest(self, request: SearchRequest) -> Matches:
+    def nearest(self, request: CodeRequest) -> Matches:
         """The nearest items of all parts."""
         state, queries, n_threads = self._state, request.tables[0], request.n_threads
         k = 0 if request.k is None else min(request.k, len(state))

@@ -10,7 +10,7 @@ from rankbits import _check
 from rankbits.codes import BinaryCodes, Queries
 from rankbits.errors import InputError
 from rankbits.index import inputs
-from rankbits.index.door import Codes, Door, Moment, SearchRequest
+from rankbits.index.door import CodeRequest, Codes, Door, Moment
 from rankbits.index.hamming import HammingIndex
 from rankbits.index.results import Matches, combined, cut, matches_of, unique
 
@@ -25,7 +25,7 @@ class TablesMoment(Moment):
     def __len__(self) -> int:
         return len(self._moments[0])
 
-    def nearest(self, request: SearchRequest) -> Matches:
+    def nearest(self, request: CodeRequest) -> Matches:
         """What any table has among its nearest, each item once and at its smallest distance."""
         tables = zip(self._moments, request.tables, strict=True)
         answers = [one.nearest(request._replace(tables=[queries])) for one, queries in tables]

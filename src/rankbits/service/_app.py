@@ -10,8 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from rankbits.compress import is_compressed
-from rankbits.compress import load as load_compressed
+from rankbits._open import is_compressed
 from rankbits.errors import RankbitsError
 from rankbits.index import SearchPlan
 from rankbits.service._encoders import RequestEncoder, TextEncoder, load_encoder
@@ -99,6 +98,8 @@ def create_app(
         check_token("token", token)
     bounds = limits or Limits()
     if is_compressed(collection):
+        from rankbits.compress import load as load_compressed  # takes long, and seldom needed
+
         compressed = load_compressed(collection)
         collection, plan = compressed.folder / "index", plan or compressed.plan
         model = compressed.folder / "model" if model is None else model

@@ -1,11 +1,12 @@
 """How a request is searched: by what it says, and else by the plan of the server."""
 
 from rankbits.index import SearchPlan
+from rankbits.index.plan import NO_RERANK
 from rankbits.service._bodies import Given
 from rankbits.service._parts import Parts
 from rankbits.service._problems import RequestProblem
 
-_NONE = "none"  # asks for no re-ranking where the plan has one
+WEIGHTED_BITS = "weighted_bits"
 
 
 def settle(parts: Parts, given: Given) -> None:
@@ -14,15 +15,16 @@ def settle(parts: Parts, given: Given) -> None:
     Codes as queries, a radius and complete ties ask for bits, whatever the plan; each field that is
     given stands in place of what the plan says.
     """
-    plan = _plan_for(parts, given)
-    has_own = given["rerank"] is not None
-    given["by"] = given["by"] or plan.by
-    given["rerank"] = given["rerank"] or plan.rerank
-    if given["rerank"] == _NONE:
-        given["rerank"] = None
-    if given["pool"] is None and given["rerank"] is not None and not has_own and plan.pool:
+    is_weighted = given["rerank"] == WEIGHTED_BITS  # which no plan has: its weights are given
+    plan = _plan_for(parts, given).changed(
+        by=given["by"],
+        rerank=NO_RERANK if is_weighted else given["rerank"],
+        similarity=given["similarity"],
+    )
+    given["rerank"] = WEIGHTED_BITS if is_weighted else plan.rerank
+    if given["pool"] is None and plan.pool is not None:
         given["pool"] = max(plan.pool, given["k"] or 1)
-    given["similarity"] = given["similarity"] or plan.similarity
+    given["by"], given["similarity"] = plan.by, plan.similarity
     _require_consistent(given)
 
 
@@ -30,10 +32,9 @@ def _plan_for(parts: Parts, given: Given) -> SearchPlan:
     """The plan of the server, as far as it can be for such queries."""
     plan = parts.plan
     if given["radius"] is not None or given["ties"] == "complete" or given["codes"] is not None:
-        return SearchPlan(similarity=plan.similarity)
-    if given["ids"] is not None and parts.vectors is None:
-        return SearchPlan(similarity=plan.similarity)
-    return plan
+        return plan.for_ties()
+    has_numbers = given["ids"] is None or parts.vectors is not None
+    return plan if has_numbers else plan.for_ties()
 
 
 def _require_consistent(given: Given) -> None:
@@ -42,9 +43,9 @@ def _require_consistent(given: Given) -> None:
         raise RequestProblem("invalid", "radius must come without by=weights and rerank")
     if by == "weights" and given["ties"] == "complete":
         raise RequestProblem("invalid", "by=weights must come without ties=complete")
-    if by == "weights" and rerank in ("weights", "weighted_bits"):
+    if by == "weights" and rerank in ("weights", WEIGHTED_BITS):
         raise RequestProblem("invalid", f"rerank={rerank} must come with by=bits")
-    if (rerank == "weighted_bits") != (given["weights"] is not None):
+    if (rerank == WEIGHTED_BITS) != (given["weights"] is not None):
         raise RequestProblem("invalid", "weights and rerank=weighted_bits must come together")
     if given["pool"] is not None and rerank is None:
         raise RequestProblem("invalid", "pool must come with rerank")

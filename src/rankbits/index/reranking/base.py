@@ -49,16 +49,18 @@ class Rerank(Protocol):
         ...
 
 
-def pool_size(rerank: Rerank | None, pool: int | None, k: int, n: int) -> int:
-    """How many items to collect by their codes: k, or the pool if they are compared again.
+def require_rerank(rerank: object, pool: int | None) -> None:
+    """Refuse a pool that nothing compares again."""
+    if rerank is None and pool is not None:
+        raise InputError("pool must come with rerank, which says how the pool is compared")
+
+
+def pool_size(rerank: Rerank, pool: int | None, k: int, n: int) -> int:
+    """How many items to collect by their codes, so that they are compared again.
 
     A distance that scans all items as fast as it compares the usual pool takes all, unless a pool
     is given.
     """
-    if rerank is None:
-        if pool is not None:
-            raise InputError("pool must come with rerank, which says how the pool is compared")
-        return k
     if not (hasattr(rerank, "distances") and hasattr(rerank, "require")):
         raise InputError(
             "rerank must be weighted_bits(...), asymmetric(...) or vectors(...) of "

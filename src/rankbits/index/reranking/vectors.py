@@ -16,6 +16,7 @@ from rankbits.codes import Queries
 from rankbits.errors import FileFormatError, InputError
 from rankbits.index import inputs
 from rankbits.index.reranking.base import Candidates
+from rankbits.index.results import Ragged
 
 SIMILARITIES = ("l2", "ip", "cosine")
 _DTYPES = ("float16", "float32", "float64", "int8", "uint8")
@@ -84,14 +85,24 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rerank=vectors(x
 
     def distances(self, candidates: Candidates) -> np.ndarray:
         """Distance of each candidate."""
-        vectors = self._vectors_of(candidates.queries)
+        return self.listed(candidates.queries, candidates.nearest, candidates.n_threads)
+
+    def listed(self, queries: Queries, nearest: Ragged, n_threads: int = 1) -> np.ndarray:
+        """Distance of each item of a list, whose codes need not be known.
+
+        Parameters
+        ----------
+        queries : Queries with vectors
+        nearest : items of each query
+        n_threads : int, default=1
+        """
+        vectors = self._vectors_of(queries)
         with unchanged(self._source):
-            rows, queries = self._rows_of(candidates.nearest.ids), candidates.nearest.queries()
+            rows, queries_of_rows = self._rows_of(nearest.ids), nearest.queries()
             order = np.argsort(rows, kind="stable")
-            rows, queries, in_order = rows[order], queries[order], np.empty(len(rows))
-            n_threads = candidates.n_threads
+            rows, asking, in_order = rows[order], queries_of_rows[order], np.empty(len(rows))
             if _is_readable(self._source):
-                pairs = _Pairs(rows, queries, rows, in_order)
+                pairs = _Pairs(rows, asking, rows, in_order)
                 self._compare(np.asarray(self._source), pairs, vectors, n_threads)
             else:
                 step = max(1, _BLOCK_CELLS // max(1, self._source.shape[1]))
@@ -100,7 +111,7 @@ class vectors:  # noqa: N801 - reads as a function: search(..., rerank=vectors(x
                     different, which = np.unique(rows[part], return_inverse=True)
                     block = np.asarray(self._source[different])
                     block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
-                    pairs = _Pairs(which, queries[part], rows[part], in_order[part])
+                    pairs = _Pairs(which, asking[part], rows[part], in_order[part])
                     self._compare(block, pairs, vectors, n_threads)
             distances = np.empty(len(rows))
             distances[order] = in_order
